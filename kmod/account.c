@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Accounts: one for each cgroup that ever held driver memory or has a limit, and
+ * for each of its ancestors.
+ *
+ * An account doesn't pin its cgroup. When the cgroup is removed, the account's
+ * limits go with it; what it still owes counts for the nearest living ancestor
+ * from then on, its heir, as the kernel's own controllers do it. There is no
+ * notifier of removal for modules: the tracepoint cgroup_rmdir asks for a look
+ * at all accounts, soon.
+ */
+#include <linux/cgroup.h>
+#include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <linux/workqueue.h>
+
+#include "ledger.h"
+#include "limit.h"
+
+#define ACCOUNT_HASH_BITS	12
+
+/* A path must fit into a netlink message with all the rest; longer ones are not told. */
+#define ACCOUNT_PATH_MAX	2048
+
+/* Removals come in groups; one look for all of them. */
+#define REMOVAL_DELAY		msecs_to_jiffies(20)
+
+static DEFINE_HASHTABLE(account_hash, ACCOUNT_HASH_BITS);
+
+/* Serialises creation, so that a parent is always there before its children. */
+static DEFINE_MUTEX(create_mutex);
+
+static struct tracepoint *rmdir_tracepoint;
+
+static void removal_work_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(removal_work, removal_work_fn);
+
+/* Called with interrupts off. */
+static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
+{
+	queue_delayed_work(system_wq, &removal_work, REMOVAL_DELAY);
+}
+
+static void match_tracepoint(struct tracepoint *tp, void *data)
+{
+	if (!strcmp(tp->name, "cgroup_rmdir"))
+		rmdir_tracepoint = tp;
+}
+
+/**
+ * account_find_locked() - look an account up
+ * @id: cgroup id
+ *
+ * Context: ledger.lock held.
+ * Return: the account, without a reference, or NULL.
+ */
+struct account *account_find_locked(u64 id)
+{
+	struct account *account;
+
+	hash_for_each_possible(account_hash, account, hash, id)
+		if (account->id == id)
+			return account;
+	return NULL;
+}
+
+/**
+ * account_heir() - who answers for an account
+ * @account: dead or alive
+ *
+ * Context: ledger.lock held.
+ * Return: the account itself, or its nearest living ancestor.
+ */
+struct account *account_heir(struct account *account)
+{
+	while (unlikely(account->dead))
+		account = account->parent;
+	return account;
+}
+
+/**
+ * account_put_locked() - drop a reference
+ * @account: the account
+ * @garbage: takes it, and those ancestors that only it kept, if this was the last
+ *
+ * Context: ledger.lock held.
+ */
+void account_put_locked(struct account *account, struct garbage *garbage)
+{
+	while (account && !--account->refs) {
+		struct account *parent = account->parent;
+
+		list_add(&account->list, &garbage->accounts);
+		account = parent;
+	}
+}
+
+/**
+ * account_put() - drop a reference
+ * @account: the account
+ *
+ * Context: ledger.lock not held; may sleep.
+ */
+void account_put(struct account *account)
+{
+	DEFINE_GARBAGE(garbage);
+
+	raw_spin_lock(&ledger.lock);
+	account_put_locked(account, &garbage);
+	raw_spin_unlock(&ledger.lock);
+	garbage_free(&garbage);
+}
+
+static struct account *account_alloc(struct cgroup *cgrp)
+{
+	struct account *account;
+	char *path;
+	int len;
+
+	account = kzalloc(sizeof(*account), GFP_KERNEL);
+	path = kmalloc(ACCOUNT_PATH_MAX, GFP_KERNEL);
+	if (!account || !path)
+		goto err;
+	/* Cgroups of the v2 hierarchy can't be renamed, so the path stays right. */
+	len = cgroup_path(cgrp, path, ACCOUNT_PATH_MAX);
+	if (len < 0 || len >= ACCOUNT_PATH_MAX)
+		strscpy(path, "(path too long)", ACCOUNT_PATH_MAX);
+	account->path = kstrdup(path, GFP_KERNEL);
+	if (!account->path)
+		goto err;
+	kfree(path);
+	account->id = cgroup_id(cgrp);
+	account->level = cgrp->level;
+	account->soft = UMACCT_UNLIMITED;
+	account->hard = UMACCT_UNLIMITED;
+	account->effective = UMACCT_UNLIMITED;
+	account->refs = 1;
+	return account;
+err:
+	kfree(path);
+	kfree(account);
+	return NULL;
+}
+
+static void inherit(struct account *account)
+{
+	struct account *parent = account->parent;
+
+	account->effective = account->hard;
+	account->effective_id = account->id;
+	if (parent && parent->effective <= account->hard) {
+		account->effective = parent->effective;
+		account->effective_id = parent->effective_id;
+	}
+	if (account->charge != UMACCT_CHARGE_INHERIT)
+		account->charge_effective = account->charge == UMACCT_CHARGE_ON;
+	else
+		account->charge_effective = parent ? parent->charge_effective :
+						     ledger.charge_default;
+}
+
+/**
+ * account_inherit_locked() - work out anew what follows from the ancestors
+ *
+ * For after a change of a limit or a charge mode.
+ *
+ * Context: ledger.lock held.
+ */
+void account_inherit_locked(void)
+{
+	struct account *account;
+
+	list_for_each_entry(account, &ledger.accounts, list)
+		inherit(account);
+}
+
+static void account_add_locked(struct account *account, struct account *parent)
+{
+	account->parent = parent;
+	if (parent)
+		parent->refs++;
+	account->seq = ++ledger.next_seq;
+	inherit(account);
+	hash_add(account_hash, &account->hash, account->id);
+	list_add_tail(&account->list, &ledger.accounts);
+	ledger.nr_accounts++;
+	ledger.generation++;
+}
+
+/**
+ * account_create() - the account of a cgroup, made if need be
+ * @cgrp: a cgroup of the v2 hierarchy that the caller holds
+ *
+ * Context: may sleep; ledger.lock not held.
+ * Return: the account with a reference, or NULL if memory ran out.
+ */
+struct account *account_create(struct cgroup *cgrp)
+{
+	struct account *account = NULL, *parent = NULL, *fresh;
+	int level;
+
+	mutex_lock(&create_mutex);
+	for (level = 0; level <= cgrp->level; level++) {
+		struct cgroup *at = cgroup_ancestor(cgrp, level);
+
+		raw_spin_lock(&ledger.lock);
+		account = account_find_locked(cgroup_id(at));
+		if (account && level == cgrp->level)
+			account->refs++;
+		raw_spin_unlock(&ledger.lock);
+		if (!account) {
+			fresh = account_alloc(at);
+			if (!fresh)
+				break;
+			raw_spin_lock(&ledger.lock);
+			account_add_locked(fresh, parent);
+			if (level == cgrp->level)
+				fresh->refs++;
+			raw_spin_unlock(&ledger.lock);
+			account = fresh;
+		}
+		/* Removing an account takes the mutex too, so it stays. */
+		parent = account;
+	}
+	mutex_unlock(&create_mutex);
+	return account;
+}
+
+/**
+ * account_open() - the account of a cgroup id, made if need be
+ * @id: cgroup id
+ *
+ * Context: may sleep; ledger.lock not held.
+ * Return: the account with a reference; -ENOENT if the caller's cgroup namespace
+ *	has no such cgroup, or -ENOMEM.
+ */
+struct account *account_open(u64 id)
+{
+	struct account *account;
+	struct cgroup *cgrp;
+
+	cgrp = cgroup_get_from_id(id);
+	if (IS_ERR(cgrp))
+		return ERR_CAST(cgrp);
+	account = account_create(cgrp);
+	/* Its removal may have been before there was an account to see it. */
+	if (!(READ_ONCE(cgrp->self.flags) & CSS_ONLINE))
+		queue_delayed_work(system_wq, &removal_work, 0);
+	cgroup_put(cgrp);
+	return account ?: ERR_PTR(-ENOMEM);
+}
+
+static bool cgroup_exists(u64 id)
+{
+	struct cgroup *cgrp = cgroup_get_from_id(id);
+
+	if (IS_ERR(cgrp))
+		return false;
+	cgroup_put(cgrp);
+	return true;
+}
+
+static void account_kill_locked(struct account *account, struct garbage *garbage)
+{
+	struct account *heir;
+
+	limit_count_locked(account, -1);
+	hash_del(&account->hash);
+	list_del(&account->list);
+	account->dead = true;
+	heir = account_heir(account);
+	heir->own += account->own;
+	heir->own_managed += account->own_managed;
+	heir->clients += account->clients;
+	ledger.nr_accounts--;
+	ledger.generation++;
+	account_put_locked(account, garbage);
+}
+
+/* Hands over what removed cgroups owe. A worker is in the initial cgroup namespace. */
+static void removal_work_fn(struct work_struct *work)
+{
+	struct account *account, *next;
+
+	/* Accounts leave the list here only, and join it at its end. */
+	mutex_lock(&create_mutex);
+	for (account = ledger.root; account; account = next) {
+		bool exists = account == ledger.root || cgroup_exists(account->id);
+		DEFINE_GARBAGE(garbage);
+
+		raw_spin_lock(&ledger.lock);
+		next = list_is_last(&account->list, &ledger.accounts) ?
+			NULL : list_next_entry(account, list);
+		if (!exists)
+			account_kill_locked(account, &garbage);
+		raw_spin_unlock(&ledger.lock);
+		garbage_free(&garbage);
+	}
+	mutex_unlock(&create_mutex);
+}
+
+/**
+ * account_refresh() - see to it that removed cgroups are not shown
+ *
+ * Context: may sleep; ledger.lock not held.
+ */
+void account_refresh(void)
+{
+	if (!rmdir_tracepoint)
+		queue_delayed_work(system_wq, &removal_work, 0);
+	flush_delayed_work(&removal_work);
+}
+
+/**
+ * account_init() - make the root's account and follow the removal of cgroups
+ *
+ * Context: module initialisation.
+ * Return: 0 or an error.
+ */
+int account_init(void)
+{
+	int err;
+
+	ledger.root = account_create(&cgrp_dfl_root.cgrp);
+	if (!ledger.root)
+		return -ENOMEM;
+	for_each_kernel_tracepoint(match_tracepoint, NULL);
+	if (!rmdir_tracepoint) {
+		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed when somebody looks\n");
+		return 0;
+	}
+	err = tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
+	if (err) {
+		rmdir_tracepoint = NULL;
+		account_put(ledger.root);
+		account_exit();
+	}
+	return err;
+}
+
+/**
+ * account_exit() - undo account_init() and free every account
+ *
+ * Context: module exit; nobody else uses the ledger any more.
+ */
+void account_exit(void)
+{
+	DEFINE_GARBAGE(garbage);
+
+	if (rmdir_tracepoint) {
+		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
+		tracepoint_synchronize_unregister();
+	}
+	cancel_delayed_work_sync(&removal_work);
+	list_splice_init(&ledger.accounts, &garbage.accounts);
+	garbage_free(&garbage);
+}

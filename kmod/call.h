@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_CALL_H
+#define UMACCT_CALL_H
+
+#include <linux/types.h>
+
+struct task_struct;
+
+/**
+ * struct call - a call of the current task into the driver that hooks deeper
+ *	down must know of
+ * @task: whose; set by call_begin()
+ * @outer: the task's call around this one, if any
+ * @initialising: the driver is bringing up an adapter: what it allocates is its own
+ * @account_pages: have the kernel charge the pages of this allocation
+ * @zero_pages: have the page allocator clear them, as the driver was told not to
+ * @charged: result: the pages were charged
+ * @pays: the task can be made to wait when this call ends
+ * @delay_ns: result: for how long
+ * @delay_account: result: the account that it counts for
+ *
+ * Lives on the stack of a replacement.
+ */
+struct call {
+	struct task_struct *task;
+	struct call *outer;
+	bool initialising;
+	bool account_pages;
+	bool zero_pages;
+	bool charged;
+	bool pays;
+	u64 delay_ns;
+	u64 delay_account;
+};
+
+bool call_begin(struct call *call);
+void call_end(struct call *call);
+struct call *call_current(void);
+
+#endif /* UMACCT_CALL_H */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_CHARGE_H
+#define UMACCT_CHARGE_H
+
+#include <linux/ptrace.h>
+#include <linux/types.h>
+
+#include "call.h"
+
+bool charge_begin(struct call *call, u8 *zeroed);
+void charge_gfp(struct pt_regs *regs);
+bool charge_wanted(void);
+bool charge_by_driver(void);
+bool charge_end(struct call *call);
+bool charge_possible(const char **why);
+void charge_set_default(bool on);
+
+#endif /* UMACCT_CHARGE_H */

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Clients: one for each process and the account it allocated on. A client stays
+ * while its process lives or its memory is held; whichever ends last ends it.
+ */
+#include <linux/hashtable.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "ledger.h"
+
+#define CLIENT_HASH_BITS	12
+
+/* How long a client that holds nothing may outlive its process. */
+#define IDLE_DELAY	(2 * HZ)
+
+static DEFINE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
+
+static void idle_work_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(idle_work, idle_work_fn);
+
+/**
+ * client_find_locked() - look a client up
+ * @pid: of the thread group
+ * @account_id: cgroup id
+ *
+ * Context: ledger.lock held.
+ * Return: the client, without a reference, or NULL.
+ */
+struct client *client_find_locked(const struct pid *pid, u64 account_id)
+{
+	struct client *client;
+
+	hash_for_each_possible(client_hash, client, hash, (unsigned long)pid)
+		if (client->pid == pid && client->account->id == account_id &&
+		    !client->account->dead)
+			return client;
+	return NULL;
+}
+
+/**
+ * client_alloc() - prepare a client for the current process
+ *
+ * Context: may sleep.
+ * Return: the client, to be handed to client_add_locked(), or NULL.
+ */
+struct client *client_alloc(void)
+{
+	struct client *client = kzalloc(sizeof(*client), GFP_KERNEL);
+
+	if (!client)
+		return NULL;
+	client->pid = get_pid(task_tgid(current));
+	client->start_time = current->group_leader->start_boottime;
+	INIT_LIST_HEAD(&client->list);
+	return client;
+}
+
+/**
+ * client_add_locked() - list a new client
+ * @fresh: from client_alloc(), in the same process
+ * @account: whom it allocates on; the caller holds a reference, which passes to
+ *	the client
+ *
+ * Context: ledger.lock held.
+ */
+void client_add_locked(struct client *fresh, struct account *account)
+{
+	fresh->account = account;
+	fresh->refs = 1;
+	fresh->listed = true;
+	fresh->seq = ++ledger.next_seq;
+	hash_add(client_hash, &fresh->hash, (unsigned long)fresh->pid);
+	list_add_tail(&fresh->list, &ledger.clients);
+	account_heir(account)->clients++;
+	ledger.nr_clients++;
+	ledger.generation++;
+	queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
+}
+
+/**
+ * client_discard_locked() - a new client turns out not to be needed
+ * @fresh: from client_alloc()
+ * @account: a reference of the caller's that is dropped with it
+ * @garbage: takes both
+ *
+ * Context: ledger.lock held.
+ */
+void client_discard_locked(struct client *fresh, struct account *account,
+			   struct garbage *garbage)
+{
+	list_add(&fresh->list, &garbage->clients);
+	account_put_locked(account, garbage);
+}
+
+/**
+ * client_put_locked() - drop a reference
+ * @client: the client
+ * @garbage: takes it if this was the last
+ *
+ * Context: ledger.lock held.
+ */
+void client_put_locked(struct client *client, struct garbage *garbage)
+{
+	if (--client->refs)
+		return;
+	account_put_locked(client->account, garbage);
+	list_add(&client->list, &garbage->clients);
+}
+
+/**
+ * client_unlist_locked() - take a client that holds nothing off the list
+ * @client: the client
+ * @garbage: takes it if nobody else refers to it
+ *
+ * Context: ledger.lock held.
+ */
+void client_unlist_locked(struct client *client, struct garbage *garbage)
+{
+	if (!client->listed)
+		return;
+	client->listed = false;
+	hash_del(&client->hash);
+	list_del_init(&client->list);
+	account_heir(client->account)->clients--;
+	ledger.nr_clients--;
+	ledger.generation++;
+	client_put_locked(client, garbage);
+}
+
+/**
+ * client_exited() - is the process gone?
+ * @client: the client
+ *
+ * Context: any.
+ * Return: true if it has been reaped.
+ */
+bool client_exited(const struct client *client)
+{
+	return !pid_has_task(client->pid, PIDTYPE_TGID);
+}
+
+/* Returns whether there are clients left that hold nothing, to be looked at later. */
+static bool reap(void)
+{
+	struct client *client, *next;
+	bool idle = false;
+	DEFINE_GARBAGE(garbage);
+
+	raw_spin_lock(&ledger.lock);
+	list_for_each_entry_safe(client, next, &ledger.clients, list) {
+		if (client->records)
+			continue;
+		if (client_exited(client))
+			client_unlist_locked(client, &garbage);
+		else
+			idle = true;
+	}
+	raw_spin_unlock(&ledger.lock);
+	garbage_free(&garbage);
+	return idle;
+}
+
+static void idle_work_fn(struct work_struct *work)
+{
+	if (reap())
+		queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
+}
+
+/**
+ * client_reap() - forget processes that are gone and hold nothing
+ *
+ * Context: ledger.lock not held; may sleep.
+ */
+void client_reap(void)
+{
+	reap();
+}
+
+/**
+ * client_exit() - forget all clients
+ *
+ * Context: module exit; there are no records any more, and there will be none.
+ */
+void client_exit(void)
+{
+	struct client *client, *next;
+	DEFINE_GARBAGE(garbage);
+
+	cancel_delayed_work_sync(&idle_work);
+	raw_spin_lock(&ledger.lock);
+	list_for_each_entry_safe(client, next, &ledger.clients, list)
+		client_unlist_locked(client, &garbage);
+	raw_spin_unlock(&ledger.lock);
+	garbage_free(&garbage);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between the kernels this module builds for, by feature. No
+ * other file tests a kernel version.
+ */
+#ifndef UMACCT_COMPAT_H
+#define UMACCT_COMPAT_H
+
+#include <linux/ftrace.h>
+#include <linux/jump_label.h>
+#include <linux/memcontrol.h>
+#include <linux/module.h>
+#include <linux/version.h>
+#include <net/genetlink.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "umacct needs Linux 6.1 or later"
+#endif
+
+#if !defined(CONFIG_X86_64) && !defined(CONFIG_ARM64)
+#error "umacct knows the calling conventions of x86_64 and arm64 only"
+#endif
+
+/* A dump's attributes moved into a struct genl_info in v6.6. */
+static inline struct nlattr **umacct_dump_attrs(struct netlink_callback *cb)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	return genl_info_dump(cb)->attrs;
+#else
+	return genl_dumpit_info(cb)->attrs;
+#endif
+}
+
+/* struct module_layout became struct module_memory in v6.4. */
+static inline void umacct_module_text(unsigned long *start, unsigned long *size)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	*start = (unsigned long)THIS_MODULE->mem[MOD_TEXT].base;
+	*size = THIS_MODULE->mem[MOD_TEXT].size;
+#else
+	*start = (unsigned long)THIS_MODULE->core_layout.base;
+	*size = THIS_MODULE->core_layout.text_size;
+#endif
+}
+
+/* memcg_kmem_enabled() was renamed in v6.3. */
+static inline bool umacct_kmem_online(void)
+{
+#if !defined(CONFIG_MEMCG)
+	return false;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	return memcg_kmem_online();
+#else
+	return memcg_kmem_enabled();
+#endif
+}
+
+/*
+ * Who may join a multicast group of ours: CAP_NET_ADMIN in the network namespace's
+ * user namespace. Groups got flags of their own in v6.7 and in stable kernels
+ * since; they had the flags of commands before.
+ */
+#ifdef GENL_MCAST_CAP_NET_ADMIN
+#define UMACCT_MCAST_ADMIN	GENL_MCAST_CAP_NET_ADMIN
+#else
+#define UMACCT_MCAST_ADMIN	GENL_UNS_ADMIN_PERM
+#endif
+
+/*
+ * The functions for direct calls that take a struct ftrace_ops lost their suffix
+ * "_multi" in v6.4, and unregistering can free the filter since then.
+ */
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+static inline int umacct_register_direct(struct ftrace_ops *ops, unsigned long addr)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	return register_ftrace_direct(ops, addr);
+#else
+	return register_ftrace_direct_multi(ops, addr);
+#endif
+}
+
+static inline void umacct_unregister_direct(struct ftrace_ops *ops, unsigned long addr)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	unregister_ftrace_direct(ops, addr, true);
+#else
+	unregister_ftrace_direct_multi(ops, addr);
+	ftrace_free_filter(ops);
+#endif
+}
+#endif
+
+#endif /* UMACCT_COMPAT_H */

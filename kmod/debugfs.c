@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ledger as text, for a person at a shell: debugfs/umacct/{accounts,clients,
+ * status}. Read-only and 0444, so that it opens under lockdown too; debugfs
+ * itself is root's. Everything that a program needs is on netlink.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "debugfs.h"
+#include "driver.h"
+#include "ledger.h"
+
+static struct dentry *dir;
+
+/*
+ * Rows are walked by sequence number: a position is the last row's, so that a
+ * row that goes meanwhile costs nothing but itself.
+ */
+#define DEFINE_WALK(type, head)						\
+static struct type *type##_after(u64 seq)				\
+{									\
+	struct type *row;						\
+									\
+	list_for_each_entry(row, &ledger.head, list)			\
+		if (row->seq > seq)					\
+			return row;					\
+	return NULL;							\
+}
+
+DEFINE_WALK(account, accounts)
+DEFINE_WALK(client, clients)
+
+static const char *limit_text(u64 limit, char *buf, size_t len)
+{
+	if (limit == UMACCT_UNLIMITED)
+		return "max";
+	snprintf(buf, len, "%llu", limit);
+	return buf;
+}
+
+static bool show_account(struct seq_file *seq, u64 *cursor)
+{
+	char hard[24], soft[24];
+	struct account *a;
+
+	raw_spin_lock(&ledger.lock);
+	a = account_after(*cursor);
+	if (a) {
+		*cursor = a->seq;
+		seq_printf(seq, "%llu %s %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n",
+			   a->id, a->path, a->usage, a->own, a->peak, a->charged, a->managed,
+			   a->allocs, a->frees, a->failures, a->refusals,
+			   limit_text(a->hard, hard, sizeof(hard)),
+			   limit_text(a->soft, soft, sizeof(soft)));
+	}
+	raw_spin_unlock(&ledger.lock);
+	return a;
+}
+
+static int accounts_show(struct seq_file *seq, void *unused)
+{
+	u64 cursor = 0;
+
+	ledger_refresh();
+	seq_puts(seq, "id path usage own peak charged managed allocs frees failures refusals hard soft\n");
+	while (!seq_has_overflowed(seq) && show_account(seq, &cursor))
+		cond_resched();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(accounts);
+
+static bool show_client(struct seq_file *seq, u64 *cursor)
+{
+	struct client *c;
+
+	raw_spin_lock(&ledger.lock);
+	c = client_after(*cursor);
+	if (c) {
+		*cursor = c->seq;
+		seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %d %s\n",
+			   pid_nr(c->pid), c->start_time, account_heir(c->account)->id, c->usage,
+			   c->peak, c->charged, c->managed, c->allocs, c->frees,
+			   client_exited(c), c->comm);
+	}
+	raw_spin_unlock(&ledger.lock);
+	return c;
+}
+
+static int clients_show(struct seq_file *seq, void *unused)
+{
+	u64 cursor = 0;
+
+	ledger_refresh();
+	/* The name comes last: it may contain spaces. */
+	seq_puts(seq, "pid start_time account usage peak charged managed allocs frees exited comm\n");
+	while (!seq_has_overflowed(seq) && show_client(seq, &cursor))
+		cond_resched();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(clients);
+
+static const char *const state_names[] = {
+	[UMACCT_HOOK_IDLE] = "idle",
+	[UMACCT_HOOK_ARMED] = "armed",
+	[UMACCT_HOOK_OFF] = "off",
+	[UMACCT_HOOK_FAILED] = "failed",
+};
+
+static const char *const driver_names[] = {
+	[UMACCT_DRIVER_ABSENT] = "absent",
+	[UMACCT_DRIVER_HOOKED] = "hooked",
+	[UMACCT_DRIVER_UNKNOWN] = "unknown",
+	[UMACCT_DRIVER_BROKEN] = "broken",
+};
+
+static int status_show(struct seq_file *seq, void *unused)
+{
+	const struct driver_profile *profile;
+	struct hook *const *at;
+
+	seq_printf(seq, "version %s\n", UMACCT_VERSION);
+	raw_spin_lock(&ledger.lock);
+	seq_printf(seq, "usage %llu\ncharged %llu\nmanaged %llu\ndriver_usage %llu\ndriver_peak %llu\n",
+		   ledger.root->usage, ledger.root->charged, ledger.root->managed,
+		   ledger.driver_usage, ledger.driver_peak);
+	seq_printf(seq, "untracked %llu\nuntracked_count %llu\nstale_count %llu\n",
+		   ledger.untracked, ledger.untracked_count, ledger.stale_count);
+	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n",
+		   ledger.nr_accounts, ledger.nr_clients, ledger.nr_records, ledger.reserve);
+	raw_spin_unlock(&ledger.lock);
+
+	driver_lock();
+	profile = driver_profile(HOOK_NVIDIA);
+	seq_printf(seq, "driver %s %s\n", driver_names[profile->state], profile->version);
+	profile = driver_profile(HOOK_UVM);
+	seq_printf(seq, "uvm %s %s\n", driver_names[profile->state], profile->version);
+	for (at = hooks; *at; at++)
+		if (driver_hook_applies(*at))
+			seq_printf(seq, "hook %s %s calls %llu missed %llu %s\n",
+				   (*at)->probe.symbol, state_names[(*at)->state],
+				   probe_calls(&(*at)->probe), probe_missed(&(*at)->probe),
+				   (*at)->reason);
+	driver_unlock();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(status);
+
+/**
+ * debugfs_init() - make the files
+ *
+ * Context: module initialisation. Failures are not errors: it is a convenience.
+ */
+void debugfs_init(void)
+{
+	dir = debugfs_create_dir("umacct", NULL);
+	debugfs_create_file("accounts", 0444, dir, NULL, &accounts_fops);
+	debugfs_create_file("clients", 0444, dir, NULL, &clients_fops);
+	debugfs_create_file("status", 0444, dir, NULL, &status_fops);
+}
+
+/**
+ * debugfs_exit() - remove the files
+ *
+ * Context: module exit. On return nobody is reading them.
+ */
+void debugfs_exit(void)
+{
+	debugfs_remove(dir);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_DEBUGFS_H
+#define UMACCT_DEBUGFS_H
+
+void debugfs_init(void);
+void debugfs_exit(void);
+
+#endif /* UMACCT_DEBUGFS_H */

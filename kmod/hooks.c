@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What happens at the functions of nvidia.ko.
+ *
+ * All of them run in process context, may sleep, and are called with the
+ * driver's API lock held.
+ */
+#include <linux/gfp.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+
+#include "call.h"
+#include "charge.h"
+#include "hooks.h"
+#include "ledger.h"
+#include "trace.h"
+
+#define NV_OK			0x00
+#define NV_ERR_NO_MEMORY	0x51
+
+/* The kernel's types for the driver's NV_STATUS, NvU32, NvU64, NvBool and NvS32. */
+DECLARE_REDIRECT(u32, alloc_pages_8, void *nv, u32 count, u8 contiguous, u32 cache,
+		 u8 zeroed, u8 unencrypted, u64 *ptes, void **priv);
+DECLARE_REDIRECT(u32, alloc_pages_9, void *nv, u32 count, u8 contiguous, u32 cache,
+		 u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **priv);
+DECLARE_REDIRECT(u32, alloc_pages_10, void *nv, u32 count, u64 page_size,
+		 u8 contiguous, u32 cache, u8 zeroed, u8 unencrypted, s32 node, u64 *ptes,
+		 void **priv);
+DECLARE_REDIRECT(void, free_system_pages, void *at);
+DECLARE_REDIRECT(void, free_contig_pages, void *at);
+DECLARE_REDIRECT(u8, init_adapter, void *stack, void *nv);
+
+/**
+ * struct page_request - a call of nv_alloc_pages()
+ * @alloc: what the ledger is told
+ * @call: what nv_compute_gfp_mask()'s hook is told
+ * @known: charge_begin() said yes
+ * @contiguous: as asked for
+ */
+struct page_request {
+	struct allocation alloc;
+	struct call call;
+	bool known;
+	bool contiguous;
+};
+
+/*
+ * What leaves the free list. A contiguous request takes one block, of a power of
+ * two of pages; any other takes whole blocks of page_size.
+ */
+static u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
+{
+	u64 pages = count;
+
+	if (!count)
+		return 0;
+	if (contiguous)
+		pages = roundup_pow_of_two(pages);
+	else if (page_size > PAGE_SIZE)
+		pages = round_up(pages, 1ULL << get_order(page_size));
+	return pages << PAGE_SHIFT;
+}
+
+/* Kernel threads work for the driver, and so does whoever happens to bring an adapter up. */
+static enum record_kind kind_of_caller(void)
+{
+	const struct call *call;
+
+	if (unlikely((current->flags & PF_KTHREAD) || !current->mm))
+		return RECORD_DRIVER;
+	call = call_current();
+	return unlikely(call && call->initialising) ? RECORD_DRIVER : RECORD_SYSTEM;
+}
+
+static __always_inline bool request_begin(struct page_request *req, u32 count, u64 page_size,
+					  bool contiguous, u8 *zeroed)
+{
+	req->alloc = (struct allocation) {
+		.bytes = bytes_taken(count, page_size, contiguous),
+		.pages = count,
+		.page_size = page_size,
+		.kind = kind_of_caller(),
+	};
+	req->contiguous = contiguous;
+	req->known = false;
+	if (!ledger_begin(&req->alloc)) {
+		trace_umacct_refuse(req->alloc.bytes, count, page_size);
+		return false;
+	}
+	if (unlikely(req->alloc.charge))
+		req->known = charge_begin(&req->call, zeroed);
+	return true;
+}
+
+static __always_inline void request_end(struct page_request *req, u32 status, void **priv)
+{
+	bool charged = unlikely(req->known) ? charge_end(&req->call) : charge_by_driver();
+
+	trace_umacct_alloc(status == NV_OK ? (unsigned long)*priv : 0, req->alloc.bytes,
+			   req->alloc.pages, req->alloc.page_size, req->contiguous, status);
+	ledger_end(&req->alloc, status == NV_OK, status == NV_OK ? (unsigned long)*priv : 0,
+		   charged);
+}
+
+u32 replace_alloc_pages_8(void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed,
+			  u8 unencrypted, u64 *ptes, void **priv)
+{
+	u32 status = NV_ERR_NO_MEMORY;
+	struct page_request req;
+
+	probe_enter(&hook_alloc_pages_8.probe);
+	if (request_begin(&req, count, PAGE_SIZE, contiguous, &zeroed)) {
+		status = original_alloc_pages_8(nv, count, contiguous, cache, zeroed,
+						unencrypted, ptes, priv);
+		request_end(&req, status, priv);
+	}
+	probe_leave(&hook_alloc_pages_8.probe);
+	return status;
+}
+
+u32 replace_alloc_pages_9(void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed,
+			  u8 unencrypted, s32 node, u64 *ptes, void **priv)
+{
+	u32 status = NV_ERR_NO_MEMORY;
+	struct page_request req;
+
+	probe_enter(&hook_alloc_pages_9.probe);
+	if (request_begin(&req, count, PAGE_SIZE, contiguous, &zeroed)) {
+		status = original_alloc_pages_9(nv, count, contiguous, cache, zeroed,
+						unencrypted, node, ptes, priv);
+		request_end(&req, status, priv);
+	}
+	probe_leave(&hook_alloc_pages_9.probe);
+	return status;
+}
+
+u32 replace_alloc_pages_10(void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache,
+			    u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **priv)
+{
+	u32 status = NV_ERR_NO_MEMORY;
+	struct page_request req;
+
+	probe_enter(&hook_alloc_pages_10.probe);
+	if (request_begin(&req, count, page_size, contiguous, &zeroed)) {
+		status = original_alloc_pages_10(nv, count, page_size, contiguous, cache,
+						 zeroed, unencrypted, node, ptes, priv);
+		request_end(&req, status, priv);
+	}
+	probe_leave(&hook_alloc_pages_10.probe);
+	return status;
+}
+
+/*
+ * The pages are really gone when the original has run; the handle stays valid
+ * until its caller frees it. Handles that the ledger doesn't know are normal:
+ * 590 and later come here from nv_free_contig_pages() too, and from the failure
+ * path of an allocation.
+ */
+static void freed(void *at)
+{
+	u64 bytes = ledger_free((unsigned long)at);
+
+	if (bytes)
+		trace_umacct_free((unsigned long)at, bytes);
+}
+
+void replace_free_system_pages(void *at)
+{
+	probe_enter(&hook_free_system_pages.probe);
+	original_free_system_pages(at);
+	freed(at);
+	probe_leave(&hook_free_system_pages.probe);
+}
+
+void replace_free_contig_pages(void *at)
+{
+	probe_enter(&hook_free_contig_pages.probe);
+	original_free_contig_pages(at);
+	freed(at);
+	probe_leave(&hook_free_contig_pages.probe);
+}
+
+u8 replace_init_adapter(void *stack, void *nv)
+{
+	struct call call = { .initialising = true };
+	bool known;
+	u8 done;
+
+	probe_enter(&hook_init_adapter.probe);
+	known = call_begin(&call);
+	done = original_init_adapter(stack, nv);
+	if (known)
+		call_end(&call);
+	probe_leave(&hook_init_adapter.probe);
+	return done;
+}
+
+static bool has_layout_8(const struct driver_profile *profile)
+{
+	return profile->alloc == ALLOC_8;
+}
+
+static bool has_layout_9(const struct driver_profile *profile)
+{
+	return profile->alloc == ALLOC_9;
+}
+
+static bool has_layout_10(const struct driver_profile *profile)
+{
+	return profile->alloc == ALLOC_10;
+}
+
+struct hook hook_alloc_pages_8 = {
+	.name = "allocate",
+	.required = true,
+	.applies = has_layout_8,
+	.probe = {
+		.symbol = "nvidia:nv_alloc_pages",
+		REDIRECT(alloc_pages_8),
+	},
+};
+
+struct hook hook_alloc_pages_9 = {
+	.name = "allocate",
+	.required = true,
+	.applies = has_layout_9,
+	.probe = {
+		.symbol = "nvidia:nv_alloc_pages",
+		REDIRECT(alloc_pages_9),
+	},
+};
+
+struct hook hook_alloc_pages_10 = {
+	.name = "allocate",
+	.required = true,
+	.applies = has_layout_10,
+	.probe = {
+		.symbol = "nvidia:nv_alloc_pages",
+		REDIRECT(alloc_pages_10),
+	},
+};
+
+struct hook hook_free_system_pages = {
+	.name = "free",
+	.required = true,
+	.probe = {
+		.symbol = "nvidia:nv_free_system_pages",
+		REDIRECT(free_system_pages),
+	},
+};
+
+struct hook hook_free_contig_pages = {
+	.name = "free contiguous",
+	.required = true,
+	.probe = {
+		.symbol = "nvidia:nv_free_contig_pages",
+		REDIRECT(free_contig_pages),
+	},
+};
+
+/* Without it, what the driver takes at start-up is put on the first process that uses it. */
+struct hook hook_init_adapter = {
+	.name = "initialise adapter",
+	.probe = {
+		.symbol = "nvidia:rm_init_adapter",
+		REDIRECT(init_adapter),
+	},
+};
+
+struct hook hook_gfp = {
+	.name = "charge",
+	.wanted = charge_wanted,
+	.probe = {
+		.symbol = "nvidia:nv_compute_gfp_mask",
+		.on_return = charge_gfp,
+	},
+};

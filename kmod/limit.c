@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Limits. The bytes of an allocation are reserved in every account from its own
+ * up to the root before the driver is asked, and become usage or are given back
+ * afterwards. Usage may be above a limit that was lowered; it never gets there
+ * by an allocation.
+ *
+ * The driver tries a refused allocation again in smaller pages, from the same
+ * thread: that is the same refusal.
+ */
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "event.h"
+#include "ledger.h"
+#include "limit.h"
+#include "throttle.h"
+
+static struct account *first_exceeded(struct account *account, u64 bytes)
+{
+	for (; account; account = account->parent) {
+		u64 held = account->usage + account->reserved;
+
+		if (unlikely(held + bytes > account->hard))
+			return account;
+	}
+	return NULL;
+}
+
+static bool refused_before(struct client *client, const struct allocation *alloc)
+{
+	bool again;
+
+	if (!client)
+		return false;
+	again = client->refused_tid == current->pid &&
+		client->refused_pages == alloc->pages &&
+		client->refused_page_size > alloc->page_size;
+	client->refused_tid = current->pid;
+	client->refused_pages = alloc->pages;
+	client->refused_page_size = alloc->page_size;
+	return again;
+}
+
+static void count_refusal(struct account *account)
+{
+	for (; account; account = account->parent)
+		account->refusals++;
+}
+
+static void refuse_hard(struct allocation *alloc, struct account *limiting)
+{
+	if (refused_before(alloc->client, alloc))
+		return;
+	count_refusal(alloc->account);
+	limiting->hard_count++;
+	event_post_locked(UMACCT_EVENT_HARD_REFUSED, alloc->account, limiting,
+			  alloc->bytes, limiting->usage, limiting->hard);
+}
+
+static void refuse_reserve(struct allocation *alloc, u64 available)
+{
+	struct account *account;
+
+	if (refused_before(alloc->client, alloc))
+		return;
+	count_refusal(alloc->account);
+	for (account = alloc->account; account; account = account->parent)
+		account->reserve_count++;
+	ledger.reserve_count++;
+	event_post_locked(UMACCT_EVENT_RESERVE_REFUSED, alloc->account, NULL,
+			  alloc->bytes, available, ledger.reserve);
+}
+
+/**
+ * limit_reserve_locked() - may this allocation be made?
+ * @alloc: its account is known
+ * @available: MemAvailable in bytes, taken a moment ago; not used where there
+ *	is no reserve
+ *
+ * If so, its bytes are reserved until limit_unreserve_locked().
+ *
+ * Context: ledger.lock held. event_kick() must follow.
+ * Return: false if it is refused.
+ */
+bool limit_reserve_locked(struct allocation *alloc, u64 available)
+{
+	struct account *account = alloc->account;
+
+	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
+		struct account *limiting = first_exceeded(account, alloc->bytes);
+
+		if (limiting) {
+			refuse_hard(alloc, limiting);
+			return false;
+		}
+	}
+	if (unlikely(ledger.reserve)) {
+		if (ledger.pending + alloc->bytes + ledger.reserve > available) {
+			refuse_reserve(alloc, available);
+			return false;
+		}
+		ledger.pending += alloc->bytes;
+		alloc->pending = true;
+	}
+	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
+		for (; account; account = account->parent)
+			account->reserved += alloc->bytes;
+		alloc->reserved = true;
+	}
+	if (alloc->client)
+		alloc->client->refused_tid = 0;
+	return true;
+}
+
+/**
+ * limit_unreserve_locked() - the driver has made the allocation, or failed
+ * @alloc: what limit_reserve_locked() said yes to
+ *
+ * Context: ledger.lock held.
+ */
+void limit_unreserve_locked(struct allocation *alloc)
+{
+	struct account *account;
+
+	if (alloc->reserved)
+		for (account = alloc->account; account; account = account->parent)
+			account->reserved -= alloc->bytes;
+	if (alloc->pending)
+		ledger.pending -= alloc->bytes;
+}
+
+/**
+ * limit_rose_locked() - the current task allocated, and usage is above the soft limit
+ * @account: the account
+ * @bytes: what was allocated
+ *
+ * Context: ledger.lock held. event_kick() must follow.
+ */
+void limit_rose_locked(struct account *account, u64 bytes)
+{
+	if (account->throttle_ns)
+		throttle_owe_locked(account);
+	if (account->over_soft)
+		return;
+	account->over_soft = true;
+	account->soft_count++;
+	event_post_locked(UMACCT_EVENT_SOFT_CROSSED, account, account, bytes,
+			  account->usage, account->soft);
+}
+
+/**
+ * limit_fell_locked() - the usage of an account that was above its soft limit fell
+ * @account: the account
+ * @bytes: what was freed
+ *
+ * Context: ledger.lock held. event_kick() must follow.
+ */
+void limit_fell_locked(struct account *account, u64 bytes)
+{
+	if (account->usage > account->soft)
+		return;
+	account->over_soft = false;
+	event_post_locked(UMACCT_EVENT_SOFT_RECOVERED, account, account, bytes,
+			  account->usage, account->soft);
+}
+
+/**
+ * limit_decides_locked() - work out anew whether an allocation may be refused or charged
+ *
+ * Context: ledger.lock held.
+ */
+void limit_decides_locked(void)
+{
+	WRITE_ONCE(ledger.decides, ledger.hard_limits || ledger.reserve || ledger.charging ||
+				   ledger.charge_default);
+}
+
+/**
+ * limit_count_locked() - count what an account asks for in the ledger's totals
+ * @account: the account
+ * @by: 1 to count it, -1 to take it out
+ *
+ * Context: ledger.lock held.
+ */
+void limit_count_locked(const struct account *account, int by)
+{
+	if (account->hard != UMACCT_UNLIMITED)
+		ledger.hard_limits += by;
+	if (account->charge == UMACCT_CHARGE_ON)
+		ledger.charging += by;
+	if (account->throttle_ns)
+		ledger.throttles += by;
+	if (account->view)
+		ledger.views += by;
+	limit_decides_locked();
+}
+
+/**
+ * limit_set() - change limits and modes of an account
+ * @account: the account
+ * @change: what to change
+ * @why: set to a sentence if the change is refused
+ *
+ * Everything is changed, or nothing. Limits below the usage are taken.
+ *
+ * Context: ledger.lock not held.
+ * Return: 0; -EINVAL if the soft limit would be above the hard one.
+ */
+int limit_set(struct account *account, const struct limit_change *change, const char **why)
+{
+	u64 soft, hard;
+	int err = 0;
+
+	raw_spin_lock(&ledger.lock);
+	soft = change->mask & LIMIT_SOFT ? change->soft : account->soft;
+	hard = change->mask & LIMIT_HARD ? change->hard : account->hard;
+	if (hard != UMACCT_UNLIMITED && soft != UMACCT_UNLIMITED && soft > hard) {
+		*why = "the soft limit would be above the hard limit";
+		err = -EINVAL;
+		goto out;
+	}
+	limit_count_locked(account, -1);
+	account->soft = soft;
+	account->hard = hard;
+	if (change->mask & LIMIT_THROTTLE)
+		account->throttle_ns = change->throttle_ns;
+	if (change->mask & LIMIT_VIEW)
+		account->view = change->view;
+	if (change->mask & LIMIT_CHARGE)
+		account->charge = change->charge;
+	limit_count_locked(account, 1);
+	account_inherit_locked();
+	if (change->mask & LIMIT_SOFT) {
+		if (account->usage > soft)
+			limit_rose_locked(account, 0);
+		else if (account->over_soft)
+			limit_fell_locked(account, 0);
+	}
+out:
+	raw_spin_unlock(&ledger.lock);
+	event_kick();
+	return err;
+}
+
+/**
+ * limit_set_reserve() - change how much of MemAvailable must be left
+ * @bytes: 0 for none
+ *
+ * Context: ledger.lock not held.
+ */
+void limit_set_reserve(u64 bytes)
+{
+	raw_spin_lock(&ledger.lock);
+	ledger.reserve = bytes;
+	limit_decides_locked();
+	raw_spin_unlock(&ledger.lock);
+}

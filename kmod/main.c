@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * umacct: account for the system memory that NVIDIA's driver takes, by cgroup.
+ */
+#include <linux/module.h>
+
+#include "charge.h"
+#include "debugfs.h"
+#include "driver.h"
+#include "event.h"
+#include "ledger.h"
+#include "netlink.h"
+#include "probe.h"
+
+static bool charge;
+module_param(charge, bool, 0444);
+MODULE_PARM_DESC(charge, "charge the driver's pages to memory cgroups from the start (default: no)");
+
+static int __init umacct_init(void)
+{
+	int err;
+
+	err = probe_system_init();
+	if (err)
+		goto err_say;
+	err = ledger_init();
+	if (err)
+		goto err_probe;
+	/* A second copy of this module fails here, before it hooks anything. */
+	err = netlink_init();
+	if (err)
+		goto err_ledger;
+	err = drivers_init();
+	if (err)
+		goto err_netlink;
+	if (charge) {
+		const char *why = "";
+
+		driver_lock();
+		charge = charge_possible(&why);
+		driver_unlock();
+		if (charge)
+			charge_set_default(true);
+		else
+			pr_warn("charging stays off: %s\n", why);
+	}
+	debugfs_init();
+	return 0;
+
+err_netlink:
+	netlink_exit();
+err_ledger:
+	ledger_exit();
+err_probe:
+	probe_system_exit();
+err_say:
+	pr_err("not loaded: error %d\n", err);
+	return err;
+}
+
+static void __exit umacct_exit(void)
+{
+	debugfs_exit();
+	drivers_exit();
+	event_flush();
+	netlink_exit();
+	ledger_exit();
+	probe_system_exit();
+}
+
+module_init(umacct_init);
+module_exit(umacct_exit);
+MODULE_DESCRIPTION("Account and limit the system memory of NVIDIA's driver by cgroup");
+MODULE_AUTHOR("the umacct maintainers");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(UMACCT_VERSION);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Managed memory: the CPU chunks of nvidia-uvm. The driver has the kernel charge
+ * them itself; they are followed so that a statement of account adds up, and are
+ * never limited or charged here.
+ */
+#include <linux/sched.h>
+
+#include "hooks.h"
+#include "ledger.h"
+
+#define NV_OK	0x00
+
+/*
+ * The release function gets the address of the chunk's reference count, which is
+ * behind 8 bits of type and size. Chunks are allocated with at least this
+ * alignment.
+ */
+#define CHUNK_ALIGN	8
+
+DECLARE_REDIRECT(u32, chunk_alloc_3, u32 size, u32 flags, void **chunk);
+DECLARE_REDIRECT(u32, chunk_alloc_4, u32 size, u32 flags, int node, void **chunk);
+
+static void chunk_begin(struct allocation *alloc, u64 size)
+{
+	*alloc = (struct allocation) { .kind = RECORD_MANAGED, .bytes = size };
+	ledger_begin(alloc);
+}
+
+static void chunk_end(struct allocation *alloc, u32 status, void **chunk)
+{
+	ledger_end(alloc, status == NV_OK, status == NV_OK ? (unsigned long)*chunk : 0, false);
+}
+
+u32 replace_chunk_alloc_3(u32 size, u32 flags, void **chunk)
+{
+	struct allocation alloc;
+	u32 status;
+
+	probe_enter(&hook_chunk_alloc_3.probe);
+	chunk_begin(&alloc, size);
+	status = original_chunk_alloc_3(size, flags, chunk);
+	chunk_end(&alloc, status, chunk);
+	probe_leave(&hook_chunk_alloc_3.probe);
+	return status;
+}
+
+u32 replace_chunk_alloc_4(u32 size, u32 flags, int node, void **chunk)
+{
+	struct allocation alloc;
+	u32 status;
+
+	probe_enter(&hook_chunk_alloc_4.probe);
+	chunk_begin(&alloc, size);
+	status = original_chunk_alloc_4(size, flags, node, chunk);
+	chunk_end(&alloc, status, chunk);
+	probe_leave(&hook_chunk_alloc_4.probe);
+	return status;
+}
+
+/*
+ * cpu_chunk_release() is static: on arm64 the compiler may have given it a
+ * calling convention of its own, so it is observed and not redirected. Chunks
+ * that were split off another are not in the ledger.
+ */
+static void chunk_release(struct pt_regs *regs)
+{
+	ledger_free(round_down(regs_get_kernel_argument(regs, 0), CHUNK_ALIGN));
+}
+NOKPROBE_SYMBOL(chunk_release);
+
+static bool has_chunk(const struct driver_profile *profile)
+{
+	return profile->chunk != CHUNK_UNKNOWN;
+}
+
+static bool has_chunk_3(const struct driver_profile *profile)
+{
+	return profile->chunk == CHUNK_3;
+}
+
+static bool has_chunk_4(const struct driver_profile *profile)
+{
+	return profile->chunk == CHUNK_4;
+}
+
+struct hook hook_chunk_alloc_3 = {
+	.name = "allocate managed",
+	.owner = HOOK_UVM,
+	.required = true,
+	.applies = has_chunk_3,
+	.probe = {
+		.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",
+		REDIRECT(chunk_alloc_3),
+	},
+};
+
+struct hook hook_chunk_alloc_4 = {
+	.name = "allocate managed",
+	.owner = HOOK_UVM,
+	.required = true,
+	.applies = has_chunk_4,
+	.probe = {
+		.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",
+		REDIRECT(chunk_alloc_4),
+	},
+};
+
+struct hook hook_chunk_free = {
+	.name = "free managed",
+	.owner = HOOK_UVM,
+	.required = true,
+	.applies = has_chunk,
+	.probe = {
+		.symbol = "nvidia_uvm:cpu_chunk_release",
+		.observe = chunk_release,
+	},
+};

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hooks on functions that we don't own.
+ *
+ * A redirect changes where a call goes: to a replacement in this module, which
+ * runs in the caller's own context, may sleep, and calls the original through
+ * its thunk in redirects.S. There are two ways to get there:
+ *
+ *  - Where the function has an ftrace site and the kernel has direct calls, the
+ *    site is made to call the entry in redirects.S. That costs a call; no trap.
+ *    The thunk enters the original behind the site. Other users of ftrace and
+ *    of kprobes see the call as before.
+ *
+ *  - Elsewhere, a kprobe's pre-handler points the instruction pointer at the
+ *    replacement. The thunk enters behind the probed instruction if that is only
+ *    a NOP or the call to ftrace, so that a call costs one trap. Somebody else's
+ *    kprobe there would be hidden that way, because the kprobe core stops at the
+ *    first pre-handler that returns non-zero: while there is one, the thunk
+ *    enters at the very beginning, and the call that comes from our text is let
+ *    through to the others.
+ *
+ * Unloading: nobody may be in our text when it goes. Once a function is unhooked,
+ * probe_drain_begin() lets those get to their replacement's first act, where they
+ * count themselves in; probe_drain() waits until as many have counted themselves
+ * out; probe_drain_end() lets the last of them return.
+ */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "probe.h"
+
+#ifdef CONFIG_ARM64
+#include <asm/insn.h>
+#endif
+
+/* Concurrent calls whose return is seen; the functions are short and don't sleep. */
+#define RETURN_INSTANCES	256
+
+static unsigned long text_start, text_size;
+
+/* The address the probed function will return to. Only valid at its entry. */
+static __always_inline unsigned long caller_of(const struct pt_regs *regs)
+{
+#ifdef CONFIG_X86_64
+	return *(unsigned long *)regs->sp;
+#else
+	return regs->regs[30];
+#endif
+}
+
+static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct probe *p = container_of(kp, struct probe, kp);
+
+	if (caller_of(regs) - text_start < text_size)
+		return 0;
+
+	/* Either value is right at any time; see the top of the file. */
+	WRITE_ONCE(*p->entry, likely(list_empty(&kp->list)) ? p->past : p->first);
+	instruction_pointer_set(regs, (unsigned long)p->replacement);
+#ifdef CONFIG_ARM64
+	regs->pstate &= ~PSR_BTYPE_MASK;
+#endif
+	return 1;
+}
+NOKPROBE_SYMBOL(redirect_handler);
+
+static int observe_handler(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct probe *p = container_of(kp, struct probe, kp);
+
+	this_cpu_inc(*p->entered);
+	p->observe(regs);
+	return 0;
+}
+NOKPROBE_SYMBOL(observe_handler);
+
+static int return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct probe *p = container_of(get_kretprobe(ri), struct probe, rp);
+
+	this_cpu_inc(*p->entered);
+	p->on_return(regs);
+	return 0;
+}
+NOKPROBE_SYMBOL(return_handler);
+
+/* Its presence keeps a breakpoint from being optimised into a jump, which could not redirect. */
+static void no_optimise(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+}
+NOKPROBE_SYMBOL(no_optimise);
+
+static bool on_ftrace(const struct kprobe *kp)
+{
+#ifdef CONFIG_KPROBES_ON_FTRACE
+	return kp->flags & KPROBE_FLAG_FTRACE;
+#else
+	return false;
+#endif
+}
+
+#ifdef CONFIG_ARM64
+/* What ftrace makes of the first of the two NOPs at a function's entry. */
+#define INSN_MOV_X9_X30		0xaa1e03e9
+
+static u32 insn_at(unsigned long address)
+{
+	__le32 insn = 0;
+
+	copy_from_kernel_nofault(&insn, (void *)address, sizeof(insn));
+	return le32_to_cpu(insn);
+}
+#endif
+
+/*
+ * Where the original can be entered without what a kprobe or ftrace has put
+ * there. @p->kp was registered and shows what is at the entry.
+ */
+static unsigned long behind_probe(const struct probe *p)
+{
+#ifdef CONFIG_X86_64
+	return on_ftrace(&p->kp) ? p->first + MCOUNT_INSN_SIZE : p->first;
+#else
+	u32 insn = le32_to_cpu((__force __le32)p->kp.opcode);
+
+	return insn == aarch64_insn_gen_nop() || insn == INSN_MOV_X9_X30 ?
+		p->first + AARCH64_INSN_SIZE : p->first;
+#endif
+}
+
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+static bool direct_calls = true;
+module_param(direct_calls, bool, 0444);
+MODULE_PARM_DESC(direct_calls, "hook by ftrace's direct calls where there are any (default: yes), else by kprobes");
+
+/* The end of the ftrace site at a function's entry, or 0. */
+static unsigned long behind_site(const struct kprobe *kp)
+{
+	unsigned long first = (unsigned long)kp->addr;
+
+#ifdef CONFIG_X86_64
+	return on_ftrace(kp) ? first + MCOUNT_INSN_SIZE : 0;
+#else
+	unsigned int i;
+
+	/* A BTI landing pad may come first. */
+	for (i = 0; i < 2; i++, first += AARCH64_INSN_SIZE)
+		if (insn_at(first) == INSN_MOV_X9_X30)
+			return first + 2 * AARCH64_INSN_SIZE;
+	return 0;
+#endif
+}
+
+static int arm_direct(struct probe *p)
+{
+	struct kprobe kp = { .symbol_name = p->symbol, .flags = KPROBE_FLAG_DISABLED };
+	int err;
+
+	if (!direct_calls)
+		return -EOPNOTSUPP;
+	/* A kprobe that is never enabled resolves the symbol and looks for the site. */
+	err = register_kprobe(&kp);
+	if (err)
+		return err;
+	unregister_kprobe(&kp);
+	p->past = behind_site(&kp);
+	if (!p->past)
+		return -EOPNOTSUPP;
+	WRITE_ONCE(*p->entry, p->past);
+	memset(&p->ops, 0, sizeof(p->ops));
+	/* Not to be switched off by the sysctl kernel.ftrace_enabled. */
+	p->ops.flags = FTRACE_OPS_FL_PERMANENT;
+	err = ftrace_set_filter_ip(&p->ops, (unsigned long)kp.addr, 0, 0);
+	if (err)
+		return err;
+	err = umacct_register_direct(&p->ops, (unsigned long)p->enter);
+	if (err)
+		ftrace_free_filter(&p->ops);
+	p->direct = !err;
+	return err;
+}
+
+static void disarm_direct(struct probe *p)
+{
+	umacct_unregister_direct(&p->ops, (unsigned long)p->enter);
+	p->direct = false;
+}
+#else
+static int arm_direct(struct probe *p)
+{
+	return -EOPNOTSUPP;
+}
+
+static void disarm_direct(struct probe *p)
+{
+}
+#endif
+
+static void reset_kprobe(struct probe *p, struct kprobe *kp)
+{
+	memset(kp, 0, sizeof(*kp));
+	kp->symbol_name = p->symbol;
+}
+
+static int arm_kprobe(struct probe *p)
+{
+	int err;
+
+	reset_kprobe(p, &p->kp);
+	p->kp.pre_handler = redirect_handler;
+	/*
+	 * Nobody may be redirected before the thunk knows where the original is.
+	 */
+	p->kp.flags = KPROBE_FLAG_DISABLED;
+	err = register_kprobe(&p->kp);
+	if (err)
+		return err;
+	if (!on_ftrace(&p->kp)) {
+		/*
+		 * A post_handler on a probe that uses ftrace would corrupt an
+		 * aggregated probe (facts: "A real kernel trap"); elsewhere it is
+		 * needed. Which of both it is shows only after registering.
+		 */
+		unregister_kprobe(&p->kp);
+		reset_kprobe(p, &p->kp);
+		p->kp.pre_handler = redirect_handler;
+		p->kp.post_handler = no_optimise;
+		p->kp.flags = KPROBE_FLAG_DISABLED;
+		err = register_kprobe(&p->kp);
+		if (err)
+			return err;
+	}
+	p->first = (unsigned long)p->kp.addr;
+	p->past = behind_probe(p);
+	WRITE_ONCE(*p->entry, p->past);
+	err = enable_kprobe(&p->kp);
+	if (err)
+		unregister_kprobe(&p->kp);
+	return err;
+}
+
+static int arm_observe(struct probe *p)
+{
+	reset_kprobe(p, &p->kp);
+	p->kp.pre_handler = observe_handler;
+	return register_kprobe(&p->kp);
+}
+
+static int arm_return(struct probe *p)
+{
+	memset(&p->rp, 0, sizeof(p->rp));
+	p->rp.kp.symbol_name = p->symbol;
+	p->rp.handler = return_handler;
+	p->rp.maxactive = RETURN_INSTANCES;
+	return register_kretprobe(&p->rp);
+}
+
+/**
+ * probe_init() - make ready a probe that was filled in statically
+ * @p: the probe
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int probe_init(struct probe *p)
+{
+	p->entered = alloc_percpu(u64);
+	p->left = alloc_percpu(u64);
+	if (p->entered && p->left)
+		return 0;
+	probe_destroy(p);
+	return -ENOMEM;
+}
+
+/**
+ * probe_destroy() - release what probe_init() took
+ * @p: a disarmed and drained probe, or one whose probe_init() never ran
+ *
+ * Context: may sleep.
+ */
+void probe_destroy(struct probe *p)
+{
+	free_percpu(p->entered);
+	free_percpu(p->left);
+	p->entered = NULL;
+	p->left = NULL;
+}
+
+/**
+ * probe_arm() - start hooking
+ * @p: a probe that is not armed
+ *
+ * The function's module must be loaded (or in MODULE_STATE_COMING).
+ *
+ * Context: may sleep; the caller serialises arming and disarming.
+ * Return: 0, -ENOENT if there is no such symbol, or register_kprobe()'s error.
+ */
+int probe_arm(struct probe *p)
+{
+	int err;
+
+	if (p->replacement) {
+		err = arm_direct(p);
+		if (err && err != -ENOENT)
+			err = arm_kprobe(p);
+	} else if (p->observe) {
+		err = arm_observe(p);
+	} else {
+		err = arm_return(p);
+	}
+	p->armed = !err;
+	return err;
+}
+
+/**
+ * probe_disarm() - stop hooking
+ * @p: a probe; nothing happens if it isn't armed
+ *
+ * No call is hooked afterwards, but tasks may still be on their way into, in, or
+ * out of the replacement: see probe_drain().
+ *
+ * Context: may sleep; the caller serialises arming and disarming.
+ */
+void probe_disarm(struct probe *p)
+{
+	if (!p->armed)
+		return;
+	if (p->direct)
+		disarm_direct(p);
+	else if (p->on_return)
+		unregister_kretprobe(&p->rp);
+	else
+		unregister_kprobe(&p->kp);
+	p->armed = false;
+}
+
+static u64 percpu_sum(u64 __percpu *counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	if (!counter)
+		return 0;
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
+	return sum;
+}
+
+/**
+ * probe_drain_begin() - wait for tasks that are on their way into a replacement
+ *
+ * Call between the last probe_disarm() and the first probe_drain().
+ *
+ * Context: may sleep.
+ */
+void probe_drain_begin(void)
+{
+	synchronize_rcu_tasks();
+}
+
+/**
+ * probe_drain() - wait until no task is inside a replacement
+ * @p: a disarmed probe
+ *
+ * An allocation under memory pressure may take long; there is no way to cut it
+ * short, so this says every ten seconds what it waits for.
+ *
+ * Context: may sleep.
+ */
+void probe_drain(struct probe *p)
+{
+	unsigned long next = jiffies + 10 * HZ;
+
+	if (!p->replacement || !p->left)
+		return;
+	/* left before entered: whoever enters and leaves in between is seen as inside. */
+	for (;;) {
+		u64 left = percpu_sum(p->left);
+
+		/* Pairs with nothing: the sums only have to be taken in this order. */
+		smp_rmb();
+		if (left == percpu_sum(p->entered))
+			return;
+		msleep(20);
+		if (time_after(jiffies, next)) {
+			pr_info("waiting for callers of %s\n", p->symbol);
+			next = jiffies + 10 * HZ;
+		}
+	}
+}
+
+/**
+ * probe_drain_end() - wait for tasks that are returning from a replacement
+ *
+ * Call once, after the last probe_drain() and before the module's text goes.
+ *
+ * Context: may sleep.
+ */
+void probe_drain_end(void)
+{
+	synchronize_rcu_tasks();
+}
+
+/**
+ * probe_calls() - how often the hook was reached
+ * @p: the probe
+ *
+ * Context: any.
+ * Return: the count since probe_init().
+ */
+u64 probe_calls(const struct probe *p)
+{
+	return percpu_sum(p->entered);
+}
+
+/**
+ * probe_missed() - calls that the kernel could not deliver
+ * @p: the probe
+ *
+ * Context: any; the caller serialises with probe_arm().
+ * Return: the count since the probe was armed.
+ */
+u64 probe_missed(const struct probe *p)
+{
+	if (!p->armed || p->direct)
+		return 0;
+	return p->on_return ? p->rp.nmissed + p->rp.kp.nmissed : p->kp.nmissed;
+}
+
+/* What the self-test hooks: a function that does nothing else. */
+static noinline void selftest_target(void)
+{
+	barrier();
+}
+
+static void selftest_seen(struct pt_regs *regs)
+{
+}
+NOKPROBE_SYMBOL(selftest_seen);
+
+static struct probe selftest = {
+	.symbol = KBUILD_MODNAME ":selftest_target",
+	.observe = selftest_seen,
+};
+
+/**
+ * probe_selftest() - do probes fire?
+ *
+ * Kprobes can be switched off for the whole machine behind our back
+ * (debugfs/kprobes/enabled, kernel.ftrace_enabled).
+ *
+ * Context: may sleep.
+ * Return: true if a probe on our own text fired just now.
+ */
+bool probe_selftest(void)
+{
+	u64 before = probe_calls(&selftest);
+
+	selftest_target();
+	return probe_calls(&selftest) != before;
+}
+
+/**
+ * probe_system_init() - prepare what all probes share
+ *
+ * Context: module initialisation, before the first probe_arm().
+ * Return: 0 or an error.
+ */
+int probe_system_init(void)
+{
+	int err;
+
+	umacct_module_text(&text_start, &text_size);
+	err = probe_init(&selftest);
+	if (err)
+		return err;
+	err = probe_arm(&selftest);
+	if (err) {
+		pr_err("kprobes don't work on this kernel: error %d\n", err);
+		probe_destroy(&selftest);
+	}
+	return err;
+}
+
+/**
+ * probe_system_exit() - undo probe_system_init()
+ *
+ * Context: module exit.
+ */
+void probe_system_exit(void)
+{
+	probe_disarm(&selftest);
+	probe_destroy(&selftest);
+}
+
+/**
+ * probe_resolve() - find a function's address
+ * @symbol: "module:symbol" or "symbol"
+ *
+ * kallsyms_lookup_name() isn't exported; registering a kprobe resolves too.
+ *
+ * Context: may sleep.
+ * Return: the address, or NULL if it is not there or can't be probed.
+ */
+void *probe_resolve(const char *symbol)
+{
+	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
+
+	if (register_kprobe(&kp))
+		return NULL;
+	unregister_kprobe(&kp);
+	return kp.addr;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_PROBE_H
+#define UMACCT_PROBE_H
+
+#include <linux/ftrace.h>
+#include <linux/kprobes.h>
+#include <linux/percpu.h>
+#include <linux/types.h>
+
+/**
+ * struct probe - one function of the kernel or of another module that we hook
+ * @symbol: "module:symbol", or "symbol" of the kernel itself
+ * @replacement: function of the same signature that runs instead of the probed
+ *	one, in its caller's context, from probe_enter() to probe_leave()
+ * @entry: with @replacement: where the original's thunk jumps to
+ * @enter: with @replacement: what a direct call from the function's entry lands on
+ * @observe: called at the function's entry; may not sleep
+ * @on_return: called with the function's result; may not sleep
+ *
+ * Exactly one of @replacement, @observe and @on_return is set; for the first see
+ * REDIRECT().
+ */
+struct probe {
+	const char *symbol;
+	void *replacement;
+	unsigned long *entry;
+	void (*enter)(void);
+	void (*observe)(struct pt_regs *regs);
+	void (*on_return)(struct pt_regs *regs);
+
+	/* private to probe.c */
+	union {
+		struct kprobe kp;
+		struct kretprobe rp;
+	};
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+	struct ftrace_ops ops;
+#endif
+	bool direct;			/* by @ops, not by @kp */
+	unsigned long first;		/* the function's first instruction */
+	unsigned long past;		/* behind the probe, where nothing is lost by that */
+	u64 __percpu *entered;
+	u64 __percpu *left;
+	bool armed;
+};
+
+int probe_system_init(void);
+int probe_init(struct probe *p);
+void probe_destroy(struct probe *p);
+int probe_arm(struct probe *p);
+void probe_disarm(struct probe *p);
+void probe_drain_begin(void);
+void probe_drain(struct probe *p);
+void probe_drain_end(void);
+u64 probe_calls(const struct probe *p);
+u64 probe_missed(const struct probe *p);
+void *probe_resolve(const char *symbol);
+bool probe_selftest(void);
+void probe_system_exit(void);
+
+/**
+ * probe_enter() - say that a replacement was entered
+ * @p: the probe that led into it
+ *
+ * The first thing a replacement does: from here on probe_drain() waits for it;
+ * until then, probe_drain_begin() does.
+ */
+static __always_inline void probe_enter(struct probe *p)
+{
+	this_cpu_inc(*p->entered);
+}
+
+/**
+ * probe_leave() - say that a replacement is about to return
+ * @p: the probe that led into it
+ *
+ * The last thing a replacement does: from here on probe_drain() no longer waits
+ * for it; what is left of it is covered by probe_drain_end().
+ */
+static __always_inline void probe_leave(struct probe *p)
+{
+	this_cpu_inc(*p->left);
+}
+
+/* Declares what redirects.S has for a function, and the replacement for it. */
+#define DECLARE_REDIRECT(ret, name, ...)		\
+	extern unsigned long original_##name##_entry;	\
+	void enter_##name(void);			\
+	typeof(ret(__VA_ARGS__)) original_##name;	\
+	typeof(ret(__VA_ARGS__)) replace_##name
+
+/* The members of struct probe that belong to it. */
+#define REDIRECT(name)					\
+	.replacement = replace_##name,			\
+	.entry = &original_##name##_entry,		\
+	.enter = enter_##name
+
+#endif /* UMACCT_PROBE_H */
