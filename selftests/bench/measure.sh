@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What vm/bench runs in the machine. One line for each thing measured:
+#
+#	WHAT VARIANT ALLOC FREE ALLOC_MEDIAN FREE_MEDIAN
+#
+# in instructions. The first two are the least of many rounds: zeroing 2 MiB takes
+# half a tick's time, and a tick in it costs more than what is measured here.
+
+CGROUPS=/sys/fs/cgroup
+TRACING=/sys/kernel/tracing
+
+stop() {
+	echo "bench: $*" >&2
+	exit 1
+}
+
+# The driver's allocator, called from this shell: its cgroup is who pays.
+insmod /lib/umacct/umacct_test_alloc.ko || stop "umacct_test_alloc does not load"
+exec 4<>/dev/umacct_test_alloc || stop "no /dev/umacct_test_alloc"
+
+measure() { # WHAT VARIANT PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+	for measure_rounds in 5 "$6"; do # the first fill caches and free lists
+		echo "bench $3 $4 $5 $measure_rounds" >&4 || stop "$1 can't be measured"
+		read -r measure_result <&4
+	done
+	case $measure_result in
+	"status=0x0 "*) ;;
+	*) stop "$1, $2: the driver says $measure_result" ;;
+	esac
+	echo "$measure_result" | tr ' =' '\n ' | awk -v what="$1" -v variant="$2" '
+		{ value[$1] = $2 }
+		END {
+			print what, variant, value["alloc_min"], value["free_min"],
+				value["alloc_median"], value["free_median"]
+		}'
+}
+
+page() { # VARIANT
+	measure page "$1" 1 4096 0 2000
+}
+
+shapes() { # VARIANT
+	page "$1"
+	measure 512x4K "$1" 512 4096 0 40
+	# Until 545 the driver has no page size; a block of any size is contiguous memory.
+	if [ "$driver" -ge 545 ]; then
+		measure 32x64K "$1" 512 65536 0 40
+		measure 1x2M "$1" 512 2097152 0 40
+	else
+		measure 1x2M "$1" 512 4096 1 40
+	fi
+}
+
+system_calls() { # VARIANT
+	/selftests/bin/syscost 300 | while read -r name cost; do
+		echo "$name $1 $cost 0"
+	done
+}
+
+enter() { # CGROUP
+	mkdir -p "$CGROUPS$1"
+	echo $$ >"$CGROUPS$1/cgroup.procs" || stop "no cgroup $1"
+}
+
+# in_branch CGROUP COMMAND...: for it and its ancestors, from below.
+in_branch() {
+	branch_dir=$1
+	shift
+	while [ "$branch_dir" ]; do
+		"$@" "$branch_dir" || stop "$* $branch_dir failed"
+		branch_dir=${branch_dir%/*}
+	done
+}
+
+limit() { # HARD CGROUP
+	umacct limit "$2" --hard "$1"
+}
+
+remove() { # CGROUP
+	rmdir "$CGROUPS$1"
+}
+
+driver=$(cut -d. -f1 /sys/module/nvidia/version)
+
+enter /bench
+shapes umacct
+
+umacct charge on /bench || stop "charging can't be switched on"
+shapes charging
+umacct charge inherit /bench
+
+# The same branch with and without a limit on each of its levels.
+for depth in 1 4 8; do
+	path=
+	for level in $(seq $depth); do
+		path=$path/level$level
+	done
+	enter "$path"
+	page "depth$depth"
+	in_branch "$path" limit 1T
+	page "limits$depth"
+	# Any limit anywhere costs something: there is to be none in the next round.
+	in_branch "$path" limit max
+	enter /bench
+	in_branch "$path" remove
+done
+
+# What those pay who ask how much memory there is.
+system_calls loaded
+mkdir $CGROUPS/other
+umacct limit /other --hard 64M --view || stop "no view"
+system_calls armed
+umacct limit /bench --hard 64M --view || stop "no view"
+system_calls viewed
+
+rmmod umacct || stop "umacct doesn't unload"
+shapes bare
+system_calls bare
+
+case $(uname -m) in
+x86_64) pages=%si ;;
+aarch64) pages=%x1 ;;
+esac
+cat >>$TRACING/kprobe_events <<-END || stop "tracefs takes no kprobes"
+	p:alloc nvidia:nv_alloc_pages pages=$pages
+	r:alloc_return nvidia:nv_alloc_pages status=\$retval
+	p:free nvidia:nv_free_pages
+END
+echo 1 >$TRACING/events/kprobes/enable
+shapes tracefs
+echo 0 >$TRACING/events/kprobes/enable

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What measure.sh prints, as a table with a verdict for each target. Exits 1 if one is
+# missed.
+
+function cost(what, variant, column) {
+	if (!((what, variant, column) in value)) {
+		printf "  MISS %s, %s was not measured\n", what, variant
+		missed++
+	}
+	return value[what, variant, column]
+}
+function added(what, variant, column) {
+	return cost(what, variant, column) - cost(what, "bare", column)
+}
+function pair(what, variant) {
+	return cost(what, variant, "alloc") + cost(what, variant, "free")
+}
+function row(label, what, column) {
+	printf "  %-38s %9d %+9d %+9d %+9d\n", label, cost(what, "bare", column),
+		added(what, "umacct", column), added(what, "charging", column),
+		added(what, "tracefs", column)
+}
+function rows(label, what) {
+	row("allocate " label, what, "alloc")
+	row("  and free", what, "free")
+}
+function ask_row(label, what) {
+	printf "  %-38s %9d %+9d %+9d %+9d\n", label, cost(what, "bare", "alloc"),
+		added(what, "loaded", "alloc"), added(what, "armed", "alloc"),
+		added(what, "viewed", "alloc")
+}
+function check(depth) {
+	return pair("page", "limits" depth) - pair("page", "depth" depth)
+}
+function verdict(good, text) {
+	printf "  %-4s %s\n", good ? "ok" : "MISS", text
+	missed += !good
+}
+
+{
+	value[$1, $2, "alloc"] = $3
+	value[$1, $2, "free"] = $4
+}
+
+END {
+	printf "  %-38s %9s %9s %9s %9s\n", "", "bare", "umacct", "charging", "tracefs"
+	rows("1 page", "page")
+	rows("512 pages of 4 KiB", "512x4K")
+	# Only drivers from 545 on have a page size.
+	if (("32x64K", "bare", "alloc") in value)
+		rows("512 pages in blocks of 64 KiB", "32x64K")
+	rows("512 pages in a block of 2 MiB", "1x2M")
+
+	printf "\n  %-38s %9s %9s %9s\n", "a limit on each level, far away", "1 level",
+		"4 levels", "8 levels"
+	printf "  %-38s %+9d %+9d %+9d\n", "allocate and free 1 page", check(1), check(4), check(8)
+
+	printf "\n  %-38s %9s %9s %9s %9s\n", "asking how much memory there is", "bare",
+		"no view", "another's", "own view"
+	ask_row("sysinfo(2)", "sysinfo")
+	ask_row("reading /proc/meminfo", "meminfo")
+
+	page = pair("page", "umacct") - pair("page", "bare")
+	tracefs = pair("page", "tracefs") - pair("page", "bare")
+	each_page = (pair("512x4K", "umacct") - pair("512x4K", "bare") - page) / 511
+	each_level = (check(8) - check(1)) / 7
+	print ""
+	verdict(page <= 900, sprintf("1 page, allocated and freed: %d added, at most 900", page))
+	verdict(page < tracefs / 2, sprintf("and less than half of what tracefs adds: %.0f %% of %d",
+		100 * page / tracefs, tracefs))
+	verdict(each_page < 1, sprintf("nothing per page: %.2f for each of 511 more", each_page))
+	verdict(each_level <= 60, sprintf("a level more with a limit: %.0f, at most 60", each_level))
+	exit missed > 0
+}

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A cgroup that is removed while memory is held for it leaves its debt to its
+# parent: nothing is lost, and it is paid when the memory is freed.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_accounting
+
+cgroup_make parent
+cgroup_leaf parent/leaf
+cgroup_leaf elsewhere
+start_in parent/leaf holder
+ask holder alloc 4M 4
+is "16 MiB in the leaf" "$(usage parent/leaf)" $((16 * MIB))
+first_id=$(cgroup_id parent/leaf)
+
+cgroup_add elsewhere "$pid"
+check "the leaf is removed" rmdir "$(cgroup_dir parent/leaf)"
+is "the parent still has them" "$(usage parent)" $((16 * MIB))
+check "as its own now" eventually account_is parent own $((16 * MIB))
+is "the place where the process went has nothing" "$(usage elsewhere)" 0
+
+cgroup_leaf parent/leaf
+check "a new cgroup of the same name is another one" [ "$(cgroup_id parent/leaf)" != "$first_id" ]
+is "it starts from nothing" "$(usage parent/leaf)" 0
+
+ask holder free 0
+is "a free goes from the parent" "$(usage parent)" $((12 * MIB))
+rmdir "$(cgroup_dir parent/leaf)"
+check "the parent is removed too" rmdir "$(cgroup_dir parent)"
+check "the debt goes one up" eventually account_is "" own $((12 * MIB))
+ask holder free all
+is "and is paid by the last free" "$(usage "")" 0
+is "nothing was lost on the way" "$(account "" frees)" "$(account "" allocs)"
+
+# Many cgroups that come, take and go while one process holds it all.
+before=$(status_field accounts)
+for i in $(seq 50); do
+	cgroup_leaf "crowd$i"
+	cgroup_add "crowd$i" "$pid"
+	ask holder alloc 64K
+	cgroup_add elsewhere "$pid"
+	rmdir "$(cgroup_dir "crowd$i")"
+done
+check "50 removed cgroups leave 50 x 64 KiB" eventually account_is "" own $((50 * 64 * KIB))
+ask holder free all
+is "all paid" "$(usage "")" 0
+check "and their accounts are gone" eventually status_is accounts "$before"
+
+done_testing

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the driver takes to start a GPU is taken by whoever opens the GPU first, and
+# is the driver's own all the same: it is shown apart, and on nobody's account.
+#
+# The GPU is a function whose firmware never answers: the driver allocates, gives up
+# and frees everything, so only the peak tells what there was in between.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it puts a GPU into the machine"
+needs_accounting
+
+window=$(tr ' ' '\n' </proc/cmdline | sed -n 's/^rig\.window=//p')
+[ -n "$window" ] || skip_all "the machine has no memory set aside for a GPU's BARs"
+
+# The driver wants a file before it allocates; what is in it comes later.
+firmware=/lib/firmware/nvidia/$(cat /sys/module/nvidia/version)
+mkdir -p "$firmware"
+dd if=/dev/zero of="$firmware/gsp_tu10x.bin" bs=64K count=1 2>/dev/null
+
+machine_with() { # [PARAMETER=VALUE]
+	unload_driver && rmmod umacct_test_pci && load umacct_test_pci "$@" && load_driver
+}
+
+check "a GPU is put in" machine_with window="$window"
+# The peak is of all that umacct has seen; let it have seen nothing, not even what
+# some drivers take when they find a GPU.
+rmmod umacct
+load umacct
+gpu=$TEST_DIR/nvidia0
+mknod -m 666 "$gpu" c 195 0
+cgroup_leaf leaf
+start_in leaf holder
+ask holder alloc 1M
+
+peak=$(status_field driver_peak)
+held=$(status_field driver_usage)
+before=$(unowned)
+# shellcheck disable=SC2016 # expands in the inner shell
+check "the GPU is opened in the cgroup, and doesn't start" \
+	fails in_cgroup leaf sh -c ': <"$0"' "$gpu" 2>/dev/null
+diag "the driver's peak rose by $(($(status_field driver_peak) - peak))"
+if [ "$(driver_major)" -lt 545 ] && [ "$(status_field driver_peak)" -eq "$peak" ]; then
+	skip "the driver took memory for itself" "driver $(driver_major) gave up before it allocated"
+else
+	check "the driver took memory for itself" [ "$(status_field driver_peak)" -gt "$peak" ]
+fi
+is "the cgroup has its own and no more" "$(account leaf peak)" $MIB
+is "nor any failure" "$(account leaf failures)" 0
+is "the driver gave back what it took" "$(status_field driver_usage)" "$held"
+within "all of it" "$(unowned)" "$before" $((512 * KIB))
+ask holder free all
+
+tell holder exit
+gone "$pid"
+check "the GPU is taken out" machine_with
+
+done_testing

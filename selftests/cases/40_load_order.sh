@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# umacct and the driver may come and go in any order; from the moment both are
+# there every allocation is counted, and a count never survives its reason.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it loads and unloads modules"
+needs_accounting
+
+complaints=$(kernel_complaints)
+
+counts() { # DESCRIPTION
+	start_in leaf holder
+	ask holder alloc 1M 4
+	is "$1: 4 MiB are counted" "$(usage leaf)" $((4 * MIB))
+	tell holder exit
+	gone "$pid"
+	check "$1: and no more after the exit" eventually usage_is leaf 0
+}
+
+cgroup_leaf leaf
+counts "loaded after the driver"
+is "the driver is known" "$(status_field driver_state)" hooked
+is "by its version" "$(status_field driver_version)" "$(cat /sys/module/nvidia/version)"
+
+check "the driver is unloaded" unload_driver
+is "its absence is known" "$(status_field driver_state)" absent
+check "the driver is loaded again" load_driver
+is "its return is known" "$(status_field driver_state)" hooked
+counts "the driver loaded after umacct"
+
+rmmod umacct
+unload_driver
+check "umacct is loaded without a driver" load umacct
+is "it says that there is none" "$(status_field driver_state)" absent
+is "and counts nothing" "$(status_field usage)" 0
+check "then the driver is loaded" load_driver
+counts "umacct loaded before the driver"
+
+# Memory from before umacct belongs to nobody; freeing it must take from nobody.
+rmmod umacct
+start_in leaf old
+old_pid=$pid
+ask old alloc 4M 4
+check "umacct is loaded while memory is held" load umacct
+is "what was there before is not counted" "$(usage leaf)" 0
+ask old alloc 1M
+is "what comes after is" "$(usage leaf)" $MIB
+ask old free 0
+is "a free of the old takes nothing away" "$(usage leaf)" $MIB
+check "umacct is unloaded while memory is held" rmmod umacct
+ask old alloc 1M
+check "and loaded again" load umacct
+is "it starts from nothing" "$(usage leaf)" 0
+ask old free all
+is "and stays there through the old frees" "$(usage leaf)" 0
+tell old exit
+gone "$old_pid"
+
+cycles=0
+while [ $cycles -lt 25 ] && rmmod umacct && load umacct; do
+	cycles=$((cycles + 1))
+done
+is "25 times unloaded and loaded" $cycles 25
+counts "after 25 cycles"
+
+cycles=0
+while [ $cycles -lt 5 ] && unload_driver && load_driver; do
+	cycles=$((cycles + 1))
+done
+is "the driver 5 times unloaded and reloaded" $cycles 5
+counts "after 5 cycles of the driver"
+is "no record outlived its driver" "$(status_field records)" 0
+is "the kernel has nothing to complain of" "$(kernel_complaints)" "$complaints"
+
+done_testing

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Who may see what and change what: everybody their own cgroup's subtree, from any
+# network namespace; nobody but the administrator anything else.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_accounting
+
+as_tenant() { # COMMAND...: as a user in the cgroup "tenant"
+	in_cgroup tenant runas $UNPRIVILEGED "$@"
+}
+
+cgroup_make tenant
+cgroup_leaf tenant/own
+cgroup_leaf neighbour
+start_in tenant/own own runas $UNPRIVILEGED rmtool
+ask own alloc 1M 2
+start_in neighbour neighbour
+ask neighbour alloc 1M 3
+
+# A process can't be beside a child cgroup with the memory controller; the tenant's
+# shell is in a leaf of its own, and asks for its parent as a container's root would.
+{ echo -memory >"$(cgroup_dir tenant)/cgroup.subtree_control"; } 2>/dev/null
+
+is "a user sees the usage of its own cgroup's subtree" \
+	"$(as_tenant umacct show --json "$(cgroup_path tenant)" | json_field usage)" $((2 * MIB))
+is "and of a child" \
+	"$(as_tenant umacct show --json "$(cgroup_path tenant/own)" | json_field usage)" $((2 * MIB))
+as_tenant umacct show --json "$(cgroup_path neighbour)" >"$TEST_DIR/out" 2>"$TEST_DIR/err"
+check "not of a neighbour" [ $? -ne 0 ]
+check "and is told so" [ -s "$TEST_DIR/err" ]
+diag "$(cat "$TEST_DIR/err")"
+is "nor a number of it" "$(json_field usage <"$TEST_DIR/out")" ""
+
+as_tenant umacct ls --json >"$TEST_DIR/out"
+check "its list has its own" grep -q "$(cgroup_path tenant/own)" "$TEST_DIR/out"
+check "and not the neighbour" fails grep -q neighbour "$TEST_DIR/out"
+as_tenant umacct ps --json >"$TEST_DIR/out"
+is "its processes are its own alone" "$(grep -o '"comm"' "$TEST_DIR/out" | wc -l)" 1
+
+as_tenant timeout 20 umacct watch >/dev/null 2>"$TEST_DIR/err"
+is "nobody listens to what happens to others" $? 4
+diag "$(cat "$TEST_DIR/err")"
+
+is "another network namespace answers as well" \
+	"$(unshare -n umacct show --json "$(cgroup_path neighbour)" | json_field usage)" $((3 * MIB))
+
+as_tenant nltest deny "$(cgroup_id tenant)" >"$TEST_DIR/out" 2>&1
+check "whatever a user sends is refused unless it is its own to read" [ $? -eq 0 ]
+sed 's/^/# /' "$TEST_DIR/out"
+
+done_testing

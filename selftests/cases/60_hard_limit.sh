@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A hard limit is exact: the last block that fits is given, the next is refused
+# before the driver takes it, and nothing else is disturbed.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it measures the whole machine's free memory"
+needs_accounting
+needs_kernel_alloc
+
+cgroup_leaf held
+cgroup_leaf neighbour
+start_in held holder
+start_in neighbour neighbour
+ask holder open
+
+refused() { # DESCRIPTION COMMAND...
+	refused_what=$1
+	shift
+	ask holder "$@"
+	is "$refused_what" "$(echo "$reply" | cut -d' ' -f1,3)" "refused status=$NO_MEMORY"
+}
+
+check "a limit of 16 MiB is set" limit held --hard 16M
+is "and reads back" "$(account held hard)" $((16 * MIB))
+check "4 x 4 MiB fit to the byte" ask holder alloc 4M 4
+is "the account is full" "$(usage held)" $((16 * MIB))
+before=$(unowned)
+refused "4 MiB more are refused" alloc 4M
+refused "and so is one page" alloc 4K
+is "with 2 refusals counted" "$(account held refusals)" 2
+is "and no failure of the driver's" "$(account held failures)" 0
+is "usage is what it was" "$(usage held)" $((16 * MIB))
+settles "the driver took nothing" 0 $((256 * KIB)) unowned_since "$before"
+
+check "the refused process frees one" ask holder free 0
+check "and has room for 1024 pages again" ask holder alloc 4K 1024
+refused "not for one more" alloc 4K
+is "to the block" "$(usage held)" $((16 * MIB))
+check "a neighbour is not held" ask neighbour alloc 4M 8
+
+ask holder free all
+limit held --hard $((16 * MIB - PAGE))
+ask holder fill 4M
+is "with one page less, 3 x 4 MiB" "$(reply_field count)" 3
+ask holder fill 1M
+is "then 3 x 1 MiB" "$(reply_field count)" 3
+ask holder fill 64K
+is "then 15 x 64 KiB" "$(reply_field count)" 15
+ask holder fill 4K
+is "then 15 pages" "$(reply_field count)" 15
+is "fill it to the page" "$(usage held)" $((16 * MIB - PAGE))
+ask holder free all
+
+# What counts is what is taken, not what is asked for.
+limit held --hard 64K
+ask holder fill 12K
+is "12 KiB take 16: 4 fit in 64" "$(reply_field count)" 4
+ask holder free all
+limit held --hard 8M
+check "2048 pages fit" ask holder kernel alloc 2048 4096 0
+ask holder kernel free
+refused "2049 don't, though 2048 of them would" kernel alloc 2049 4096 0
+is "and none stays" "$(usage held)" 0
+
+limit held --hard 0
+refused "a limit of nothing refuses everything" alloc 4K
+check "no limit" limit held --hard max
+check "lifts it" ask holder alloc 4M 8
+is "peak says how far it went" "$(account held peak)" $((32 * MIB))
+
+done_testing

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Processes that race for the last bytes never get more than the limit together,
+# and none is refused while there is room.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it keeps every CPU busy"
+needs_accounting
+needs_kernel_alloc
+
+RACERS="1 2 3 4 5 6 7 8"
+
+cgroup_make team
+for i in $RACERS; do
+	cgroup_leaf "team/$i"
+	start_in "team/$i" "racer$i"
+	ask "racer$i" open
+done
+
+# all_answer KEY: waits for every racer; $together is the sum of what they say.
+all_answer() {
+	together=0
+	for i in $RACERS; do
+		answer "racer$i"
+		together=$((together + $(reply_field "$1")))
+	done
+}
+
+limit team --hard 8M
+for round in 1 2 3; do
+	for i in $RACERS; do
+		tell "racer$i" fill 16K
+	done
+	all_answer count
+	is "round $round: 8 processes fill 8 MiB to the byte" "$(usage team)" $((8 * MIB))
+	is "round $round: with 512 blocks between them" $together 512
+	is "round $round: and never had more" "$(account team peak)" $((8 * MIB))
+	for i in $RACERS; do
+		ask "racer$i" free all
+	done
+	is "round $round: all given back" "$(usage team)" 0
+done
+
+# The driver's own lock lets one ioctl in at a time. Its allocator takes several
+# calls at once, and here it gets them.
+for round in 1 2 3 4 5; do
+	for i in $RACERS; do
+		tell "racer$i" kernel alloc 64 $PAGE 0 100
+	done
+	all_answer count
+	is "at once, round $round: 8 processes fill 8 MiB to the byte" "$(usage team)" $((8 * MIB))
+	is "at once, round $round: with 32 blocks between them" $together 32
+	is "at once, round $round: and never had more" "$(account team peak)" $((8 * MIB))
+	for i in $RACERS; do
+		ask "racer$i" kernel free
+	done
+	is "at once, round $round: all given back" "$(usage team)" 0
+done
+
+# Room for exactly one block each: a reservation that another's failed attempt holds
+# for a moment would refuse somebody who is in his right.
+limit team --hard 512K
+refusals=$(account team refusals)
+for i in $RACERS; do
+	tell "racer$i" churn 64K 500
+done
+all_answer rounds
+is "8 processes with room for 8 blocks: 4,000 blocks, none refused" $together 4000
+for i in $RACERS; do
+	tell "racer$i" kernel bench 16 $PAGE 0 1000
+done
+refused=0
+for i in $RACERS; do
+	answer "racer$i" || refused=$((refused + 1))
+done
+is "the same at once: nobody is refused" $refused 0
+is "nor counted as refused" "$(account team refusals)" "$refusals"
+
+# The same with somebody beside them who always asks for too much.
+start_in team/1 greedy
+tell greedy insist 1M
+for i in $RACERS; do
+	tell "racer$i" churn 64K 500
+done
+all_answer rounds
+is "beside one who is always refused, none of the others is" $together 4000
+kill -KILL "$pid"
+gone "$pid"
+check "and everything is given back" eventually usage_is team 0
+
+# A bomb of clients: many short lives at a limit.
+cgroup_leaf bomb
+limit bomb --hard 256K
+bombs=
+for i in $(seq 64); do
+	in_cgroup bomb rmtool "fill 32K" >/dev/null &
+	bombs="$bombs $!"
+done
+for bomb in $bombs; do
+	wait "$bomb"
+done
+is "64 clients filled it together, never above the limit" "$(account bomb peak)" $((256 * KIB))
+check "each was refused once" [ "$(account bomb refusals)" -eq 64 ]
+check "and nothing is left" eventually usage_is bomb 0
+
+done_testing

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A limit binds the sum of everything below it; limits may be set before there is
+# memory, under what is held already, and vanish with their cgroup or the module.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it unloads umacct"
+needs_accounting
+
+cgroup_make parent
+cgroup_leaf parent/a
+cgroup_leaf parent/b
+check "a limit on a cgroup that has no memory yet" limit parent --hard 8M
+limit parent/a --hard 6M
+start_in parent/a a
+a_pid=$pid
+start_in parent/b b
+
+ask a fill 1M
+is "a is held by its own limit" "$(reply_field count)" 6
+ask b fill 1M
+is "b by what is left of the parent's" "$(reply_field count)" 2
+is "the parent is full" "$(usage parent)" $((8 * MIB))
+is "a's limit refused once" "$(account parent/a local_hard_count)" 1
+is "the parent's once, for b" "$(account parent local_hard_count)" 1
+is "b has none" "$(account parent/b hard)" null
+is "b's effective limit is the parent's" "$(account parent/b effective)" $((8 * MIB))
+is "a's is its own" "$(account parent/a effective)" $((6 * MIB))
+ask a free 0
+ask b alloc 1M
+is "what a gives back, b may have" "${reply%% *}" ok
+
+check "a limit below what is held is accepted" limit parent --hard 4M
+is "and takes nothing away" "$(usage parent)" $((8 * MIB))
+ask b alloc 4K
+is "but gives no more" "$(reply_field status)" $NO_MEMORY
+ask a free all
+is "with 3 of 4 MiB held" "$(usage parent)" $((3 * MIB))
+ask b fill 64K
+is "there is room again, for 1 MiB" "$(reply_field count)" 16
+ask a alloc 4K
+is "and no more" "$(reply_field status)" $NO_MEMORY
+
+limit parent --hard max
+ask b free all
+limit parent/a --hard 1M
+ask a alloc 1M
+tell a exit
+gone "$a_pid"
+rmdir "$(cgroup_dir parent/a)"
+cgroup_leaf parent/a
+is "a new cgroup of the same name has no limit" "$(account parent/a hard)" null
+
+limit parent/b --hard 1M
+ask b fill 1M
+is "b is held" "$(reply_field count)" 1
+ask b close
+check "the driver is unloaded" unload_driver
+check "and loaded" load_driver
+is "the limit outlives that" "$(account parent/b hard)" $MIB
+ask b fill 1M
+is "and holds" "$(reply_field count)" 1
+
+rmmod umacct
+ask b alloc 4M
+is "without umacct nothing is refused" "${reply%% *}" ok
+load umacct
+ask b alloc 4M
+is "and no limit comes back with it" "${reply%% *}" ok
+
+done_testing

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A soft limit refuses nothing: it is told, once on the way up and once on the way
+# down, and slows who goes on above it where it is asked to.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_accounting
+
+cgroup_leaf leaf
+watch_events
+
+check "a soft limit is set" limit leaf --soft 4M
+start_in leaf holder
+ask holder alloc 1M 4
+is "up to it, nothing is told" "$(account leaf local_soft_count)" 0
+check "above it, nothing is refused" ask holder alloc 1M 4
+is "the crossing is counted once" "$(account leaf local_soft_count)" 1
+check "and told once" eventually events_are '"soft_crossed"' 1
+ask holder free all
+check "so is the way back" eventually events_are '"soft_recovered"' 1
+ask holder alloc 1M 8
+is "the next crossing counts again" "$(account leaf local_soft_count)" 2
+is "nothing was slowed" "$(account leaf throttled)" 0
+
+ask holder free all
+check "a throttle is set" limit leaf --soft 4M --throttle 200ms
+before=$(now_ms)
+ask holder alloc 1M 4
+ask holder alloc 1M 4
+slow=$(($(now_ms) - before))
+diag "4 MiB up to the limit and 4 MiB above took $slow ms"
+check "whoever goes on above is slowed" [ $slow -ge 200 ]
+check "by no more than was said" [ $slow -le 2000 ]
+check "and that is counted" [ "$(account leaf throttled)" -ge 100000000 ]
+
+done_testing

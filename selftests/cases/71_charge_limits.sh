@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# With charging on, the kernel's own limits hold for the driver's memory: cleanly,
+# without killing anybody.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it fills page cache and throttles"
+needs_accounting
+
+events() { # NAME KEY
+	cgroup_event "$1" memory.events "$2"
+}
+
+# What the program itself needs, and what the driver's own objects round up to.
+OWN=$((4 * MIB))
+
+cgroup_make parent
+cgroup_leaf parent/leaf
+charge parent on
+start_in parent/leaf holder
+ask holder open
+
+cgroup_write parent/leaf memory.max 64M
+ask holder fill 4M
+given=$(reply_field count)
+is "at memory.max the driver's answer is NO_MEMORY" "$(reply_field status)" $NO_MEMORY
+check "after as much as fits" [ $((given * 4 * MIB)) -ge $((64 * MIB - OWN - 4 * MIB)) ]
+check "and no more" [ "$(cgroup_read parent/leaf memory.current)" -le $((64 * MIB)) ]
+check "memory.events counts it" [ "$(events parent/leaf max)" -gt 0 ]
+is "nobody is killed" "$(events parent/leaf oom_kill)" 0
+check "the process lives, and a smaller allocation succeeds" ask holder alloc 4K
+is "umacct knows what it holds" "$(usage parent/leaf)" $((given * 4 * MIB + PAGE))
+is "and that the driver failed once" "$(account parent/leaf failures)" 1
+check "memory.peak saw it" [ "$(cgroup_read parent/leaf memory.peak)" -ge $((given * 4 * MIB)) ]
+ask holder free all
+
+cgroup_write parent/leaf memory.max max
+cgroup_write parent memory.max 32M
+ask holder fill 4M
+check "a parent's memory.max binds" [ "$(reply_field count)" -le 8 ]
+check "and holds close" [ "$(reply_field count)" -ge 6 ]
+is "nobody is killed for it" "$(events parent oom_kill)" 0
+ask holder free all
+cgroup_write parent memory.max max
+
+# Page cache goes before anybody is refused. A file in memory has none that could
+# go; what is read from a block device has.
+cgroup_write parent/leaf memory.max 96M
+dd if=/dev/zero of="$TEST_DIR/image" bs=1M count=0 seek=64 2>/dev/null
+device=$(losetup -f)
+losetup "$device" "$TEST_DIR/image"
+# With its last reader a block device loses its cache.
+exec 7<"$device"
+in_cgroup parent/leaf dd if="$device" of=/dev/null bs=1M 2>/dev/null
+cache=$(cgroup_event parent/leaf memory.stat file)
+check "the cgroup has 48 MiB and more of page cache" [ "$cache" -ge $((48 * MIB)) ]
+check "an allocation that doesn't fit beside it succeeds" ask holder alloc 4M 16
+check "by taking the cache's place" \
+	[ "$(cgroup_event parent/leaf memory.stat file)" -lt $((cache - 16 * MIB)) ]
+is "nobody is killed for that" "$(events parent/leaf oom_kill)" 0
+ask holder free all
+exec 7<&-
+losetup -d "$device"
+cgroup_write parent/leaf memory.max max
+
+cgroup_write parent/leaf memory.high 16M
+before=$(events parent/leaf high)
+start=$(now_ms)
+ask holder alloc 1M 20
+slow=$(($(now_ms) - start))
+check "memory.high refuses nothing" [ "${reply%% *}" = ok ]
+check "it is reached" [ "$(events parent/leaf high)" -gt "$before" ]
+diag "20 MiB with memory.high = 16 MiB took $slow ms"
+check "and slows" [ $slow -ge 100 ]
+cgroup_write parent/leaf memory.high max
+ask holder free all
+
+done_testing

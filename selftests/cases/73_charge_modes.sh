@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Charging is switched per cgroup, inherited, and holds for what is allocated from
+# then on; what is charged and what isn't stays right through every free.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it changes the machine's default"
+needs_accounting
+
+charged() { account "$1" charged; }
+
+cgroup_make top
+cgroup_leaf top/leaf
+start_in top/leaf holder
+ask holder open
+
+ask holder alloc 1M 2
+is "off unless set" "$(charged top/leaf)" 0
+check "on in the parent" charge top on
+is "what is held stays as it is" "$(charged top/leaf)" 0
+ask holder alloc 1M 3
+is "what comes is charged" "$(charged top/leaf)" $((3 * MIB))
+is "usage has both" "$(usage top/leaf)" $((5 * MIB))
+check "off in the leaf" charge top/leaf off
+ask holder alloc 1M 1
+is "the nearest that says decides" "$(charged top/leaf)" $((3 * MIB))
+check "inherit in the leaf" charge top/leaf inherit
+ask holder alloc 1M 1
+is "asks the parent again" "$(charged top/leaf)" $((4 * MIB))
+is "the parent's account has them" "$(charged top)" $((4 * MIB))
+
+ask holder free 0
+is "an uncharged one freed: charged is the same" "$(charged top/leaf)" $((4 * MIB))
+ask holder free 2
+is "a charged one freed: one less" "$(charged top/leaf)" $((3 * MIB))
+ask holder free 5
+is "the one from off freed: the same" "$(charged top/leaf)" $((3 * MIB))
+is "usage went with each" "$(usage top/leaf)" $((4 * MIB))
+charge top off
+ask holder free 6
+is "freed when it's off again: one less all the same" "$(charged top/leaf)" $((2 * MIB))
+ask holder free all
+is "nothing left of either" "$(usage top/leaf) $(charged top/leaf)" "0 0"
+
+charge top inherit
+check "on for the whole machine" umacct charge on
+ask holder alloc 1M
+is "is inherited by who says nothing" "$(charged top/leaf)" $MIB
+charge top off
+ask holder alloc 1M
+is "and overruled by who does" "$(charged top/leaf)" $MIB
+check "off again" umacct charge off
+ask holder free all
+
+if [ -c /dev/nvidia-uvm ]; then
+	charge top on
+	before=$(cgroup_read top/leaf memory.current)
+	start_in top/leaf managed uvmtool
+	ask managed open
+	ask managed map 32M
+	ask managed touch
+	within "managed memory is charged once, not twice" \
+		$(($(cgroup_read top/leaf memory.current) - before)) $((32 * MIB)) $((2 * MIB))
+	is "and no part of what umacct charged" "$(charged top/leaf)" 0
+fi
+
+rmmod umacct
+load umacct charge=1
+ask holder alloc 1M
+is "a module parameter gives the default" "$(charged top/leaf)" $MIB
+ask holder free all
+rmmod umacct
+load umacct
+
+done_testing

@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The audit adds up to MemTotal, finds the driver's memory that no counter of the
+# kernel's has, and tells a blind cgroup from a charged one by the kernel's own count.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it measures the whole machine's free memory"
+needs_accounting
+
+SIZE=$((64 * MIB))
+
+audit() { # [OPTION...]
+	umacct audit --json "$@" >"$TEST_DIR/audit"
+}
+
+# A part of the machine's statement, which comes first.
+part() { # KEY
+	json_field "$1" <"$TEST_DIR/audit"
+}
+
+# A figure of one cgroup's statement.
+figure() { # NAME KEY
+	sed 's/,"diff":.*//' "$TEST_DIR/audit" | tr '{' '\n' |
+		grep "^\"path\":\"$(cgroup_path "$1")\"" -A 2 | head -n 3 | json_field "$2"
+}
+
+# Every part but the total, summed up.
+parts_sum() {
+	sed 's/.*"machine":{\([^}]*\)}.*/\1/' "$TEST_DIR/audit" | tr ',' '\n' |
+		awk -F: '$1 != "\"total\"" { sum += $2 } END { printf "%d\n", sum }'
+}
+
+cgroup_leaf blind
+cgroup_leaf charged
+start_in blind blind
+start_in charged charged
+ask blind open
+ask charged open
+charge charged on
+
+check "an audit is made" audit
+is "its parts add up to its total" "$(parts_sum)" "$(part total)"
+is "which is MemTotal" "$(part total)" \
+	"$(awk '$1 == "MemTotal:" { print $2 * 1024 }' /proc/meminfo)"
+within "free is MemFree" "$(part free)" "$(memfree)" $((4 * MIB))
+check "what stays unexplained is less than 3 % of the machine" \
+	[ "$(part unexplained)" -lt $(($(part total) / 33)) ]
+unexplained=$(part unexplained)
+uncharged=$(part driver_uncharged)
+charged=$(part driver_charged)
+cp "$TEST_DIR/audit" "$TEST_DIR/before"
+
+check "a blind cgroup takes 64 MiB" ask blind alloc 1M 64
+check "a charged one too" ask charged alloc 1M 64
+check "and another audit is made" audit --diff "$TEST_DIR/before" --svg "$TEST_DIR/now.svg"
+is "its parts add up" "$(parts_sum)" "$(part total)"
+is "uncharged rose by 64 MiB" $(($(part driver_uncharged) - uncharged)) $SIZE
+is "and so did charged" $(($(part driver_charged) - charged)) $SIZE
+# Without them the unexplained would have risen by 128 MiB.
+within "the unexplained is what it was" "$(part unexplained)" "$unexplained" $((3 * MIB))
+
+is "blind: the driver holds it" "$(figure blind usage)" $SIZE
+is "blind: none of it is seen" "$(figure blind unseen)" $SIZE
+is "blind: the verdict" "$(figure blind verdict)" blind
+within "blind: memory.current" "$(figure blind memory_current)" \
+	"$(cgroup_read blind memory.current)" $MIB
+check "blind: memory.current is less than the driver's memory" \
+	[ "$(figure blind memory_current)" -lt $SIZE ]
+is "charged: all of it is seen once" "$(figure charged once)" $SIZE
+is "charged: nothing twice" "$(figure charged twice)" 0
+is "charged: nothing unseen" "$(figure charged unseen)" 0
+is "charged: the verdict" "$(figure charged verdict)" charged
+within "charged: by the kernel's own count" "$(figure charged kernel_pages)" $SIZE $MIB
+is "charged: memory.current is taken apart" "$(figure charged memory_current)" \
+	$(($(figure charged anonymous) + $(figure charged file) + \
+	$(figure charged kernel) + $(figure charged other)))
+
+diff_part() { # KEY
+	sed 's/.*"diff":{"machine"//' "$TEST_DIR/audit" | json_field "$1"
+}
+is "the difference: total" "$(diff_part total)" 0
+is "the difference: uncharged" "$(diff_part driver_uncharged)" $SIZE
+is "the difference: charged" "$(diff_part driver_charged)" $SIZE
+check "a picture is drawn" grep -q 'driver, not seen by memory.current 64.00 MiB' "$TEST_DIR/now.svg"
+umacct audit >"$TEST_DIR/text"
+check "in text there is a bar" grep -q '\[.*U.*\]' "$TEST_DIR/text"
+check "and a verdict" grep -q "^$(cgroup_path blind) .* 64.00 MiB .* blind\$" "$TEST_DIR/text"
+
+ask blind free all
+check "after the free, an audit of one cgroup" audit "$(cgroup_path blind)"
+is "holds nothing" "$(figure blind usage)" 0
+is "and says so" "$(figure blind verdict)" none
+
+umacct audit --diff /dev/null 2>"$TEST_DIR/error"
+is "no audit to compare with: exit code" $? 1
+check "and the option is named" grep -q -- '--diff' "$TEST_DIR/error"
+umacct audit /no/such/cgroup 2>/dev/null
+is "no such cgroup" $? 1
+
+done_testing

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# "umacct verify" finds the blind spot through the driver itself, shows that a limit
+# and charging close it, and leaves nothing behind, even when it is interrupted.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it measures the whole machine's free memory"
+needs_accounting
+
+# A figure of one step, and of one moment of it.
+step() { # STEP KEY
+	tr '{' '\n' <"$TEST_DIR/verify" | grep "^\"step\":\"$1\"" | json_field "$2"
+}
+
+moment() { # STEP before|during|after KEY
+	sed "s/.*\"step\":\"$1\"//; s/.*\"$2\":{/{/; s/}.*//" "$TEST_DIR/verify" | json_field "$3"
+}
+
+left_behind() {
+	find "$CGROUPS" -type d -name 'umacct-verify-*' | grep -q .
+}
+
+before=$(unowned)
+held=$(status_field usage)
+umacct verify --json --size 16M >"$TEST_DIR/verify"
+is "it passes" $? 0
+is "and says so" "$(json_field passed <"$TEST_DIR/verify")" true
+is "the machine is blind" "$(json_field verdict <"$TEST_DIR/verify")" blind
+
+is "plain: 16 MiB are taken" "$(step plain allocated)" $((16 * MIB))
+is "plain: with a memory.max of 8 MiB" "$(step plain memory_max)" $((8 * MIB))
+check "plain: memory.current rose by less than 1 MiB" [ "$(step plain seen)" -lt $MIB ]
+is "plain: memory.max was never reached" "$(step plain events_max)" 0
+is "plain: umacct has every byte" "$(moment plain during usage)" $((16 * MIB))
+is "plain: none of them charged" "$(moment plain during charged)" 0
+within "plain: MemFree fell by them" \
+	$(($(moment plain before memory_free) - $(moment plain during memory_free))) \
+	$((16 * MIB)) $((4 * MIB))
+
+is "limit: it holds" "$(step limit finding)" holds
+is "limit: to the byte" "$(moment limit during usage)" $((8 * MIB))
+is "limit: the driver said out of memory" "$(step limit driver_status)" $((NO_MEMORY))
+is "limit: all of it is back" "$(moment limit after usage)" 0
+
+is "charge: it holds" "$(step charge finding)" holds
+check "charge: less than memory.max was taken" \
+	[ "$(step charge allocated)" -lt "$(step charge memory_max)" ]
+is "charge: all of it charged" "$(moment charge during charged)" "$(step charge allocated)"
+within "charge: memory.current rose by it" "$(step charge seen)" "$(step charge allocated)" $MIB
+check "charge: memory.max refused" [ "$(step charge events_max)" -gt 0 ]
+is "charge: and killed nobody" "$(step charge events_oom_kill)" 0
+
+check "no cgroup is left" fails left_behind
+is "umacct holds what it held" "$(status_field usage)" "$held"
+within "and so does the machine" "$(unowned)" "$before" $MIB
+
+umacct verify --size 16M >"$TEST_DIR/text"
+is "as text" $? 0
+check "it has the verdict" grep -q '^Verdict: blind\.' "$TEST_DIR/text"
+is "and a finding for each step" "$(grep -c '^  => ' "$TEST_DIR/text")" 3
+
+# Where the default is to charge, there is no blind spot.
+umacct charge on
+umacct verify --json --size 16M >"$TEST_DIR/verify"
+is "with charging as the default it passes" $? 0
+is "and the machine is not blind" "$(json_field verdict <"$TEST_DIR/verify")" charged
+umacct charge off
+
+for signal in INT TERM HUP; do
+	umacct verify --size 64M >/dev/null 2>&1 &
+	victim=$!
+	eventually left_behind
+	kill -$signal $victim 2>/dev/null
+	wait $victim
+	check "interrupted by SIG$signal, it leaves no cgroup" fails left_behind
+	check "and no memory" eventually status_is usage "$held"
+done
+
+umacct verify --size 1G 2>/dev/null
+is "a size that is not small is refused" $? 2
+runas $UNPRIVILEGED umacct verify >/dev/null 2>&1
+is "an unprivileged user may not" $? 4
+umacct reserve 100G
+umacct verify >/dev/null 2>"$TEST_DIR/error"
+is "nor anyone, where memory is short" $? 1
+check "which it says" grep -q 'are available' "$TEST_DIR/error"
+umacct reserve off
+
+done_testing

@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# shellcheck disable=SC2034 # the cases use what this file sets
+#
+# What the cases share. A case sources this file first, then calls needs_*() for
+# what it can't do without, then checks, then done_testing. POSIX sh: the virtual
+# machine has busybox alone, and no jq.
+
+KSFT_PASS=0
+KSFT_FAIL=1
+KSFT_SKIP=4
+
+SELFTESTS=$(cd "$(dirname "$0")/.." && pwd)
+: "${SELFTESTS_BIN:=$SELFTESTS/bin}"
+: "${MODULES:=/lib/umacct}"
+PATH=$SELFTESTS_BIN:$PATH
+
+CGROUPS=/sys/fs/cgroup
+DEBUGFS=/sys/kernel/debug/umacct
+KERNEL_ALLOC=/dev/umacct_test_alloc
+UNPRIVILEGED=65534
+PAGE=4096
+KIB=1024
+MIB=1048576
+
+# The driver's statuses, as rmtool prints them.
+NO_MEMORY=0x51
+
+# Everything a case makes lies under these two, and goes when it ends.
+TEST_DIR=$(mktemp -d "${TMPDIR:-/tmp}/umacct.XXXXXX")
+chmod 755 "$TEST_DIR"
+TEST_CGROUP=/umacct_test.$$
+
+test_number=0
+test_failed=0
+holders=
+
+# --- results -----------------------------------------------------------------
+
+diag() {
+	echo "$*" | sed 's/^/# /'
+}
+
+result() { # ok|not_ok DESCRIPTION
+	test_number=$((test_number + 1))
+	if [ "$1" = ok ]; then
+		echo "ok $test_number - $2"
+	else
+		test_failed=$((test_failed + 1))
+		echo "not ok $test_number - $2"
+	fi
+}
+
+# A test that can't be made here, though the rest of the case can.
+skip() { # DESCRIPTION REASON
+	test_number=$((test_number + 1))
+	echo "ok $test_number - $1 # SKIP $2"
+}
+
+check() { # DESCRIPTION COMMAND...
+	check_what=$1
+	shift
+	if "$@"; then
+		result ok "$check_what"
+	else
+		result not_ok "$check_what"
+		diag "failed: $*"
+	fi
+}
+
+# For check(): succeeds if COMMAND doesn't.
+fails() { # COMMAND...
+	! "$@"
+}
+
+is() { # DESCRIPTION GOT WANTED
+	if [ "$2" = "$3" ]; then
+		result ok "$1"
+	else
+		result not_ok "$1"
+		diag "got '$2', wanted '$3'"
+	fi
+}
+
+within() { # DESCRIPTION GOT WANTED TOLERANCE
+	within_off=$(($2 - $3))
+	if [ "${within_off#-}" -le "$4" ]; then
+		result ok "$1"
+	else
+		result not_ok "$1"
+		diag "got $2, wanted $3 within $4: off by $within_off"
+	fi
+}
+
+# As within(), for a number that COMMAND prints and that needs a moment to settle.
+settles() { # DESCRIPTION WANTED TOLERANCE COMMAND...
+	settles_what=$1
+	settles_wanted=$2
+	settles_tolerance=$3
+	shift 3
+	for _ in 1 2 3 4 5 6 7 8; do
+		settles_got=$("$@")
+		settles_off=$((settles_got - settles_wanted))
+		[ "${settles_off#-}" -gt "$settles_tolerance" ] || break
+		sleep 0.5
+	done
+	within "$settles_what" "$settles_got" "$settles_wanted" "$settles_tolerance"
+}
+
+# Repeats COMMAND for as long as 10 s until it succeeds: for what the kernel does
+# in its own time.
+eventually() { # COMMAND...
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		"$@" && return 0
+		sleep 0.5
+	done
+	return 1
+}
+
+skip_all() { # REASON
+	echo "1..0 # SKIP $*"
+	exit $KSFT_SKIP
+}
+
+done_testing() {
+	echo "1..$test_number"
+	[ "$test_failed" -eq 0 ] && exit $KSFT_PASS
+	exit $KSFT_FAIL
+}
+
+clean_up() {
+	for clean_pid in $holders; do
+		kill -KILL "$clean_pid" 2>/dev/null
+	done
+	{ echo 1 >"$CGROUPS$TEST_CGROUP/cgroup.kill"; } 2>/dev/null
+	wait
+	cgroup_remove "$TEST_CGROUP"
+	rm -rf "$TEST_DIR"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM
+
+# --- what a case needs -------------------------------------------------------
+
+in_vm() {
+	[ -d /sys/module/umacct_test_pci ]
+}
+
+needs_root() {
+	[ "$(id -u)" -eq 0 ] || skip_all "needs root"
+}
+
+# For cases that load and unload modules, set limits for everyone or measure the
+# whole machine: nothing of the kind is done to a machine that somebody uses.
+needs_vm() { # WHY
+	in_vm || skip_all "only in a virtual machine: $1"
+}
+
+needs_driver() {
+	[ -c /dev/nvidiactl ] || skip_all "no NVIDIA driver: no /dev/nvidiactl"
+}
+
+needs_uvm() {
+	[ -c /dev/nvidia-uvm ] || skip_all "nvidia-uvm is not loaded"
+}
+
+needs_cgroups() {
+	grep -qw memory $CGROUPS/cgroup.subtree_control 2>/dev/null ||
+		skip_all "no cgroup v2 with the memory controller at $CGROUPS"
+	cgroup_make ""
+}
+
+needs_umacct() {
+	[ -d /sys/module/umacct ] || skip_all "umacct.ko is not loaded"
+	command -v umacct >/dev/null || skip_all "no umacct tool in PATH"
+}
+
+needs_kernel_alloc() {
+	[ -c "$KERNEL_ALLOC" ] || load umacct_test_alloc || skip_all "no umacct_test_alloc.ko"
+}
+
+# The rig brings a container runtime only for cases that call this.
+needs_containers() {
+	[ -x /containers/usr/bin/podman ] || skip_all "no container runtime in /containers"
+}
+
+# What nearly every case needs.
+needs_accounting() {
+	needs_root
+	needs_driver
+	needs_cgroups
+	needs_umacct
+}
+
+load() { # MODULE [PARAMETER=VALUE]...
+	load_module=$1
+	shift
+	insmod "$MODULES/$load_module.ko" "$@"
+}
+
+# Nothing makes the driver's device files but these tests and nvidia-modprobe; the
+# number of nvidia-uvm's is a new one each time.
+load_driver() {
+	load nvidia || return 1
+	load nvidia-uvm || return 1
+	rm -f /dev/nvidia-uvm
+	mknod -m 666 /dev/nvidia-uvm c \
+		"$(awk '$2 == "nvidia-uvm" { print $1 }' /proc/devices)" 0
+}
+
+unload_driver() {
+	rmmod nvidia_uvm && rmmod nvidia
+}
+
+# What the kernel has complained of so far: warnings and oopses stay in its taint,
+# and each says so in its log.
+kernel_complaints() {
+	dmesg | grep -c -E 'WARNING:|BUG:|Oops|refcount_t:|Call Trace:'
+}
+
+driver_major() {
+	cut -d. -f1 /sys/module/nvidia/version
+}
+
+# --- memory ------------------------------------------------------------------
+
+# Per-CPU counters are folded into the global ones only now and then; ask for it.
+settle_counters() {
+	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1
+}
+
+memfree() {
+	settle_counters
+	awk '$1 == "MemFree:" { print $2 * 1024 }' /proc/meminfo
+}
+
+# Memory that is neither free nor in any of the kernel's own counters: what the
+# driver takes falls from MemFree and appears nowhere else, and so shows here.
+# MemFree leaves out the free pages that wait in per-CPU lists; and the driver's
+# bookkeeping for each allocation is in Slab and VmallocUsed. Taking what the
+# kernel says it moved out of MemFree's fall leaves the pages themselves.
+unowned() {
+	settle_counters
+	awk '
+	$1 == "count:" { lists += $2 }
+	$1 == "MemTotal:" { total = $2 }
+	$1 ~ /^(MemFree|Buffers|Cached|SwapCached|AnonPages|Slab|VmallocUsed|Percpu|PageTables|SecPageTables):$/ {
+		owned += $2
+	}
+	END { printf "%d\n", (total - owned - lists * 4) * 1024 }
+	' /proc/zoneinfo /proc/meminfo
+}
+
+unowned_since() { # EARLIER
+	echo $(($(unowned) - $1))
+}
+
+# --- cgroups -----------------------------------------------------------------
+
+# Cgroups are named by their place under the case's own: "a", "a/b", "" for itself.
+cgroup_path() { # NAME
+	echo "$TEST_CGROUP${1:+/$1}"
+}
+
+cgroup_dir() { # NAME
+	echo "$CGROUPS$TEST_CGROUP${1:+/$1}"
+}
+
+cgroup_make() { # NAME
+	mkdir -p "$(cgroup_dir "$1")" || return 1
+	# A cgroup with processes can't give its controllers on: that is well for a leaf.
+	{ echo +memory >"$(cgroup_dir "$1")/cgroup.subtree_control"; } 2>/dev/null
+	return 0
+}
+
+# Like cgroup_make, for a cgroup that shall hold processes itself.
+cgroup_leaf() { # NAME
+	mkdir -p "$(cgroup_dir "$1")"
+}
+
+cgroup_remove() { # PATH
+	[ -d "$CGROUPS$1" ] || return 0
+	find "$CGROUPS$1" -depth -type d | while read -r remove_dir; do
+		eventually rmdir "$remove_dir" 2>/dev/null
+	done
+}
+
+cgroup_read() { # NAME FILE
+	cat "$(cgroup_dir "$1")/$2"
+}
+
+cgroup_write() { # NAME FILE VALUE
+	echo "$3" >"$(cgroup_dir "$1")/$2"
+}
+
+cgroup_event() { # NAME FILE KEY
+	awk -v key="$3" '$1 == key { print $2 }' "$(cgroup_dir "$1")/$2"
+}
+
+cgroup_add() { # NAME PID
+	echo "$2" >"$(cgroup_dir "$1")/cgroup.procs"
+}
+
+cgroup_id() { # NAME
+	stat -c %i "$(cgroup_dir "$1")"
+}
+
+in_cgroup() { # NAME COMMAND...
+	in_cgroup_dir=$(cgroup_dir "$1")
+	shift
+	# shellcheck disable=SC2016 # expands in the inner shell
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$in_cgroup_dir" "$@"
+}
+
+# memory.current to the page. The kernel charges in advance, up to 64 pages for each
+# CPU; a memory.high that nothing can meet makes it give that back.
+cgroup_current() { # NAME
+	cgroup_write "$1" memory.high 0
+	cgroup_write "$1" memory.high max
+	cgroup_read "$1" memory.current
+}
+
+cgroup_current_since() { # NAME EARLIER
+	echo $(($(cgroup_current "$1") - $2))
+}
+
+# --- holders: programs in the background that do as they are told ---------------
+
+fifos() { # H
+	[ -p "$TEST_DIR/$1.in" ] || mkfifo -m 666 "$TEST_DIR/$1.in" "$TEST_DIR/$1.out"
+}
+
+# start H COMMAND...: starts a program of the script kind; its pid is $pid.
+start() {
+	start_fifo=$TEST_DIR/$1
+	fifos "$1"
+	shift
+	"$@" -f "$start_fifo" &
+	pid=$!
+	holders="$holders $pid"
+}
+
+# start_in CGROUP H [COMMAND...]: the same in a cgroup; rmtool unless told.
+start_in() {
+	start_cgroup=$1
+	start_name=$2
+	shift 2
+	[ $# -gt 0 ] || set -- rmtool
+	start "$start_name" in_cgroup_exec "$start_cgroup" "$@"
+}
+
+in_cgroup_exec() { # NAME COMMAND...
+	in_cgroup_dir=$(cgroup_dir "$1")
+	shift
+	# shellcheck disable=SC2016 # expands in the inner shell
+	exec sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$in_cgroup_dir" "$@"
+}
+
+# ask H COMMAND...: gives a holder a command; its answer is $reply, and the
+# result is whether it was "ok".
+ask() {
+	tell "$@"
+	answer "$1"
+}
+
+# tell H COMMAND...: the command alone, for one that has no answer (exit, crash)
+# or whose answer is taken later with answer().
+tell() {
+	tell_name=$1
+	shift
+	echo "$*" >"$TEST_DIR/$tell_name.in"
+}
+
+answer() { # H
+	reply=$(timeout 120 head -n 1 <>"$TEST_DIR/$1.out") || reply="no answer"
+	case $reply in
+	"ok "*) return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
+reply_field() { # KEY
+	echo "$reply" | sed -n "s/.* $1=\([^ ]*\).*/\1/p"
+}
+
+# Milliseconds since the machine started, in steps of ten.
+now_ms() {
+	awk '{ print int($1 * 1000) }' /proc/uptime
+}
+
+# Waits until a process that was told to go has gone.
+gone() { # PID
+	eventually process_is_gone "$1"
+}
+
+process_is_gone() { # PID
+	! kill -0 "$1" 2>/dev/null || grep -qs '^State:.Z' "/proc/$1/status"
+}
+
+# --- umacct ------------------------------------------------------------------
+
+# The value of a key in one line of JSON, as the tool prints it. The first one
+# found: in what "show" prints, the account's own comes before its parts'.
+json_field() { # KEY
+	tr '[],{}' '\n' | sed -n "s/^ *\"$1\" *: *\"\{0,1\}\([^\"]*\)\"\{0,1\} *$/\1/p" | head -n 1
+}
+
+account() { # NAME KEY
+	umacct show --json "$(cgroup_path "$1")" | json_field "$2"
+}
+
+usage() { # NAME
+	account "$1" usage
+}
+
+status_field() { # KEY
+	umacct --json | json_field "$1"
+}
+
+# For eventually(): what a process leaves behind, and what a removed cgroup hands
+# on, is settled soon after, not at once.
+account_is() { # NAME KEY VALUE
+	[ "$(account "$1" "$2")" = "$3" ]
+}
+
+usage_is() { # NAME BYTES
+	account_is "$1" usage "$2"
+}
+
+limit() { # NAME OPTION...
+	limit_path=$(cgroup_path "$1")
+	shift
+	umacct limit "$limit_path" "$@"
+}
+
+charge() { # NAME on|off|inherit
+	umacct charge "$2" "$(cgroup_path "$1")"
+}
+
+status_is() { # KEY VALUE
+	[ "$(status_field "$1")" = "$2" ]
+}
+
+# Collects the events from now on, one line of JSON each.
+watch_events() {
+	EVENTS=$TEST_DIR/events
+	umacct watch --json >"$EVENTS" &
+	watcher=$!
+	holders="$holders $watcher"
+	sleep 1
+}
+
+events_are() { # PATTERN COUNT
+	[ "$(grep -c "$1" "$EVENTS")" -eq "$2" ]
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * nltest: talks to the umacct netlink family as no well-behaved client does, and
+ * checks that every answer is an error that says why, and that nothing changed.
+ * It builds its messages by hand: a library would refuse to.
+ *
+ *	nltest root		as somebody who may change things
+ *	nltest deny ID		as somebody who may not, against account ID
+ *
+ * Prints TAP.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/genetlink.h>
+#include <linux/netlink.h>
+
+#include "umacct.h"
+
+#define UNKNOWN_COMMAND		99
+#define UNKNOWN_ATTRIBUTE	999
+#define NO_SUCH_ACCOUNT		0x7fffffffffffull
+#define ROOT_ACCOUNT		1ull
+
+#ifndef SOL_NETLINK
+#define SOL_NETLINK		270
+#endif
+
+struct request {
+	struct nlmsghdr header;
+	struct genlmsghdr genl;
+	char attributes[1024];
+};
+
+struct reply {
+	int error;			/* errno, 0 if it was done */
+	bool interrupted;		/* a dump that must be made again */
+	char message[256];		/* the extended ack's text */
+	uint32_t objects;
+	uint64_t checksum;		/* of everything the objects said */
+};
+
+static int sock = -1;
+static uint16_t family;
+static int tests;
+static int failures;
+
+static void result(bool passed, const char *description)
+{
+	tests++;
+	failures += !passed;
+	printf("%sok %d - %s\n", passed ? "" : "not ", tests, description);
+	fflush(stdout);
+}
+
+/* --- messages --------------------------------------------------------------- */
+
+static struct request new_request(uint16_t type, uint8_t command, uint16_t flags)
+{
+	return (struct request){
+		.header = {
+			.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+			.nlmsg_type = type,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags,
+		},
+		.genl = { .cmd = command, .version = UMACCT_FAMILY_VERSION },
+	};
+}
+
+static struct nlattr *put(struct request *request, uint16_t type, const void *data, uint16_t size)
+{
+	struct nlattr *attribute = (void *)((char *)request + request->header.nlmsg_len);
+
+	attribute->nla_type = type;
+	attribute->nla_len = NLA_HDRLEN + size;
+	memcpy((char *)attribute + NLA_HDRLEN, data, size);
+	request->header.nlmsg_len += NLA_ALIGN(attribute->nla_len);
+	return attribute;
+}
+
+static void put_u32(struct request *request, uint16_t type, uint32_t value)
+{
+	put(request, type, &value, sizeof(value));
+}
+
+static void put_u64(struct request *request, uint16_t type, uint64_t value)
+{
+	put(request, type, &value, sizeof(value));
+}
+
+static void open_socket(void)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
+	struct timeval timeout = { .tv_sec = 30 };
+	int one = 1;
+
+	if (sock >= 0)
+		close(sock);
+	sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	if (sock < 0 || bind(sock, (struct sockaddr *)&address, sizeof(address))) {
+		perror("netlink");
+		exit(1);
+	}
+	setsockopt(sock, SOL_NETLINK, NETLINK_EXT_ACK, &one, sizeof(one));
+	setsockopt(sock, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one));
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+}
+
+static void read_extended_ack(const struct nlmsghdr *header, struct reply *reply)
+{
+	const char *position = (const char *)NLMSG_DATA(header) + sizeof(struct nlmsgerr);
+	const char *end = (const char *)header + header->nlmsg_len;
+
+	if (!(header->nlmsg_flags & NLM_F_ACK_TLVS))
+		return;
+	while (position + NLA_HDRLEN <= end) {
+		const struct nlattr *attribute = (const void *)position;
+
+		if (attribute->nla_len < NLA_HDRLEN)
+			return;
+		if (attribute->nla_type == NLMSGERR_ATTR_MSG)
+			snprintf(reply->message, sizeof(reply->message), "%.*s",
+				 attribute->nla_len - NLA_HDRLEN, position + NLA_HDRLEN);
+		position += NLA_ALIGN(attribute->nla_len);
+	}
+}
+
+static void add_object(const struct nlmsghdr *header, struct reply *reply)
+{
+	const unsigned char *data = NLMSG_DATA(header);
+
+	reply->objects++;
+	for (uint32_t i = 0; i < header->nlmsg_len - NLMSG_HDRLEN; i++)
+		reply->checksum = reply->checksum * 31 + data[i];
+}
+
+/* Sends, and reads until the answer is complete. */
+static struct reply transact(const struct request *request)
+{
+	static char buffer[65536];
+	struct reply reply = { 0 };
+	const struct nlmsghdr *header;
+	ssize_t length;
+
+	if (send(sock, request, request->header.nlmsg_len, 0) < 0) {
+		reply.error = errno;
+		return reply;
+	}
+	for (;;) {
+		length = recv(sock, buffer, sizeof(buffer), 0);
+		if (length < 0) {
+			reply.error = errno;
+			return reply;
+		}
+		for (header = (void *)buffer; NLMSG_OK(header, length);
+		     header = NLMSG_NEXT(header, length)) {
+			if (header->nlmsg_flags & NLM_F_DUMP_INTR)
+				reply.interrupted = true;
+			if (header->nlmsg_type == NLMSG_ERROR) {
+				const struct nlmsgerr *error = NLMSG_DATA(header);
+
+				reply.error = -error->error;
+				read_extended_ack(header, &reply);
+				return reply;
+			}
+			if (header->nlmsg_type == NLMSG_DONE) {
+				reply.error = -*(const int *)NLMSG_DATA(header);
+				return reply;
+			}
+			add_object(header, &reply);
+		}
+	}
+}
+
+static void find_family(void)
+{
+	static char buffer[8192];
+	struct request request = new_request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0);
+	const struct nlmsghdr *header = (void *)buffer;
+	const char *position, *end;
+
+	request.genl.version = 1;
+	request.header.nlmsg_flags &= ~NLM_F_ACK;
+	put(&request, CTRL_ATTR_FAMILY_NAME, UMACCT_FAMILY_NAME, sizeof(UMACCT_FAMILY_NAME));
+	send(sock, &request, request.header.nlmsg_len, 0);
+	if (recv(sock, buffer, sizeof(buffer), 0) < 0 || header->nlmsg_type == NLMSG_ERROR) {
+		printf("1..0 # SKIP the umacct netlink family is not there\n");
+		exit(4);
+	}
+	end = buffer + header->nlmsg_len;
+	for (position = (char *)NLMSG_DATA(header) + GENL_HDRLEN; position + NLA_HDRLEN <= end;
+	     position += NLA_ALIGN(((struct nlattr *)position)->nla_len)) {
+		const struct nlattr *attribute = (const void *)position;
+
+		if (attribute->nla_type == CTRL_ATTR_FAMILY_ID)
+			memcpy(&family, position + NLA_HDRLEN, sizeof(family));
+	}
+}
+
+/* --- what the module says ---------------------------------------------------- */
+
+static struct reply dump(uint8_t command)
+{
+	struct request request = new_request(family, command, NLM_F_DUMP);
+
+	return transact(&request);
+}
+
+/* --- the tests --------------------------------------------------------------- */
+
+static void refused(const char *description, const struct request *request, int wanted)
+{
+	struct reply reply = transact(request);
+
+	result(reply.error == wanted && reply.message[0], description);
+	if (reply.error != wanted)
+		printf("# errno %d (%s), wanted %d\n", reply.error, strerror(reply.error), wanted);
+	printf("# says: %s\n", reply.message[0] ? reply.message : "(nothing)");
+}
+
+/* For what the netlink core itself answers, without a text of its own. */
+static void refused_by_core(const char *description, const struct request *request, int wanted)
+{
+	struct reply reply = transact(request);
+
+	result(reply.error == wanted, description);
+	if (reply.error != wanted)
+		printf("# errno %d (%s), wanted %d\n", reply.error, strerror(reply.error), wanted);
+}
+
+static void test_commands(void)
+{
+	struct request request = new_request(family, UNKNOWN_COMMAND, 0);
+
+	refused_by_core("an unknown command", &request, EOPNOTSUPP);
+	request = new_request(family, UMACCT_CMD_CLIENT_GET, 0);
+	refused_by_core("a do of what can only be dumped", &request, EOPNOTSUPP);
+	request = new_request(family, UMACCT_CMD_STATUS_GET, NLM_F_DUMP);
+	refused_by_core("a dump of what can't be dumped", &request, EOPNOTSUPP);
+	request = new_request(family, UMACCT_CMD_EVENT_NTF, 0);
+	refused_by_core("an event, which only the module sends", &request, EOPNOTSUPP);
+}
+
+static void test_account_get(void)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+
+	refused("ACCOUNT_GET without an id", &request, EINVAL);
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, NO_SUCH_ACCOUNT);
+	refused("ACCOUNT_GET of a cgroup that doesn't exist", &request, ENOENT);
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	put_u32(&request, UMACCT_A_ACCOUNT_ID, 1);
+	refused("ACCOUNT_GET with an id of 4 bytes", &request, EINVAL);
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, ROOT_ACCOUNT);
+	put_u64(&request, UNKNOWN_ATTRIBUTE, 0);
+	refused("ACCOUNT_GET with an unknown attribute", &request, EINVAL);
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, NLM_F_DUMP);
+	put_u64(&request, UNKNOWN_ATTRIBUTE, 0);
+	refused("a dump with an unknown attribute", &request, EINVAL);
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, NLM_F_DUMP);
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, NO_SUCH_ACCOUNT);
+	result(transact(&request).objects == 0,
+	       "a dump of the subtree of a cgroup that doesn't exist is empty");
+}
+
+static void test_broken_attributes(void)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	uint64_t id = ROOT_ACCOUNT;
+	struct nlattr *attribute = put(&request, UMACCT_A_ACCOUNT_ID, &id, sizeof(id));
+
+	attribute->nla_len = 200;
+	refused("an attribute that is longer than its message", &request, EINVAL);
+	attribute->nla_len = 2;
+	refused("an attribute that is shorter than its header", &request, EINVAL);
+	attribute->nla_len = NLA_HDRLEN + sizeof(id);
+	attribute->nla_type |= NLA_F_NESTED;
+	refused("a number that claims to be a nest", &request, EINVAL);
+}
+
+static struct request account_set(uint64_t id)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_SET, 0);
+
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, id);
+	return request;
+}
+
+static void test_account_set(uint64_t id)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_SET, 0);
+
+	put_u64(&request, UMACCT_A_ACCOUNT_HARD, 0);
+	refused("ACCOUNT_SET without an id", &request, EINVAL);
+	request = account_set(id);
+	refused("ACCOUNT_SET of nothing", &request, EINVAL);
+	request = account_set(NO_SUCH_ACCOUNT);
+	put_u64(&request, UMACCT_A_ACCOUNT_HARD, 0);
+	refused("ACCOUNT_SET of a cgroup that doesn't exist", &request, ENOENT);
+	request = account_set(id);
+	put_u64(&request, UMACCT_A_ACCOUNT_SOFT, 2 << 20);
+	put_u64(&request, UMACCT_A_ACCOUNT_HARD, 1 << 20);
+	refused("a soft limit above the hard one", &request, EINVAL);
+	request = account_set(id);
+	put_u64(&request, UMACCT_A_ACCOUNT_USAGE, 0);
+	refused("ACCOUNT_SET of what can only be read", &request, EINVAL);
+	request = account_set(id);
+	put_u64(&request, UMACCT_A_ACCOUNT_HARD, 1 << 20);
+	put_u64(&request, UNKNOWN_ATTRIBUTE, 0);
+	refused("a good limit beside an unknown attribute", &request, EINVAL);
+	request = account_set(id);
+	put_u32(&request, UMACCT_A_ACCOUNT_CHARGE, 77);
+	refused("a charge mode that doesn't exist", &request, ERANGE);
+	request = account_set(id);
+	put_u32(&request, UMACCT_A_ACCOUNT_VIEW, 2);
+	refused("a view that is neither on nor off", &request, ERANGE);
+	request = account_set(id);
+	put(&request, UMACCT_A_ACCOUNT_HARD, "1", 1);
+	refused("a limit of one byte", &request, EINVAL);
+}
+
+static void test_config_set(void)
+{
+	struct request request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
+
+	refused("CONFIG_SET of nothing", &request, EINVAL);
+	put_u32(&request, UMACCT_A_STATUS_CHARGE_DEFAULT, UMACCT_CHARGE_INHERIT);
+	refused("a default that leaves the question open", &request, ERANGE);
+	request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
+	put_u64(&request, UMACCT_A_STATUS_USAGE, 0);
+	refused("CONFIG_SET of what can only be read", &request, EINVAL);
+}
+
+/* Always the same sequence, so that what it finds can be found again. */
+static uint32_t next_random(void)
+{
+	static uint32_t state = 2463534242u;
+
+	state ^= state << 13;
+	state ^= state >> 17;
+	state ^= state << 5;
+	return state;
+}
+
+/* Bodies of noise. The commands that set take numbers of 4 and 8 bytes only, so
+ * attributes of 3 bytes can never be a valid request by chance.
+ */
+static void test_noise(void)
+{
+	static const char noise[] = "\x07\xff\x00";
+	int accepted = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		bool set = i & 1;
+		struct request request = new_request(family, set ? UMACCT_CMD_ACCOUNT_SET :
+						     1 + next_random() % 8, 0);
+
+		for (int n = next_random() % 8; n >= 0; n--)
+			put(&request, next_random() % 64, noise, 3);
+		accepted += !transact(&request).error;
+	}
+	result(accepted == 0, "5,000 requests of noise are all refused");
+	if (accepted)
+		printf("# %d were accepted\n", accepted);
+}
+
+/* Nobody reads to the end of a dump, and the next reader is none the worse. */
+static void test_abandoned_dumps(uint32_t objects)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_GET, NLM_F_DUMP);
+	char byte;
+
+	for (int i = 0; i < 100; i++) {
+		send(sock, &request, request.header.nlmsg_len, 0);
+		recv(sock, &byte, 1, MSG_TRUNC);
+		open_socket();
+	}
+	result(dump(UMACCT_CMD_ACCOUNT_GET).objects == objects,
+	       "after 100 dumps left half-way, a dump is whole");
+}
+
+static int finish(void)
+{
+	printf("1..%d\n", tests);
+	return failures ? 1 : 0;
+}
+
+static int run_root(void)
+{
+	struct reply before = dump(UMACCT_CMD_ACCOUNT_GET);
+	struct reply after;
+
+	result(!before.error && before.objects > 100 && !before.interrupted,
+	       "a dump of more accounts than one message holds");
+	printf("# %u accounts\n", before.objects);
+	test_commands();
+	test_account_get();
+	test_broken_attributes();
+	test_account_set(ROOT_ACCOUNT);
+	test_config_set();
+	test_noise();
+	test_abandoned_dumps(before.objects);
+
+	after = dump(UMACCT_CMD_ACCOUNT_GET);
+	result(after.objects == before.objects && after.checksum == before.checksum,
+	       "no account is changed by all this");
+	return finish();
+}
+
+static int run_deny(uint64_t id)
+{
+	struct request request = account_set(id);
+
+	put_u64(&request, UMACCT_A_ACCOUNT_HARD, UMACCT_UNLIMITED);
+	refused("ACCOUNT_SET by somebody without privilege", &request, EPERM);
+	request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
+	put_u64(&request, UMACCT_A_STATUS_RESERVE, 0);
+	refused("CONFIG_SET by somebody without privilege", &request, EPERM);
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, ROOT_ACCOUNT);
+	refused("ACCOUNT_GET of an account outside one's own subtree", &request, EPERM);
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, id);
+	result(!transact(&request).error, "ACCOUNT_GET of one's own");
+	return finish();
+}
+
+int main(int argc, char **argv)
+{
+	open_socket();
+	find_family();
+	if (argc == 2 && !strcmp(argv[1], "root"))
+		return run_root();
+	if (argc == 3 && !strcmp(argv[1], "deny"))
+		return run_deny(strtoull(argv[2], NULL, 10));
+	fprintf(stderr, "usage: %s root | deny ID\n", argv[0]);
+	return 2;
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Calls the loaded NVIDIA driver's own page allocator, for the shapes that no
+ * ioctl reaches without a GPU and for measuring what a call costs.
+ *
+ * One open file of /dev/umacct_test_alloc is one holder; what it holds is freed
+ * when the file is closed. Commands are written, the result is read:
+ *
+ *	alloc PAGES PAGE_SIZE CONTIGUOUS [COUNT]
+ *	free
+ *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+ *
+ * A call is made in the writer's context, or, with "thread " before the
+ * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
+ * memory that is not contiguous, PAGES must be whole blocks of PAGE_SIZE, as the
+ * driver's own callers see to: 550 walks past its page table otherwise.
+ *
+ * For virtual machines only: on a CPU that enforces IBT the driver's entry points
+ * can't be called from here.
+ */
+#include <linux/completion.h>
+#include <linux/fs.h>
+#include <linux/kprobes.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/uaccess.h>
+
+#define DRIVER_VERSION_FILE	"/sys/module/nvidia/version"
+#define DRIVER_DEVICE		"/dev/nvidiactl"
+
+/* The first driver whose allocator takes a page size. */
+#define FIRST_WITH_PAGE_SIZE	545
+
+#define CACHE_TYPE_CACHED	0
+#define ANY_NODE		(-1)
+#define MAX_PAGES		(1u << 20)
+#define MAX_ROUNDS		100000
+
+typedef u32 (*alloc_fn)(void *nv, u32 pages, u64 page_size, u8 contiguous, u32 cache_type,
+			u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **handle);
+typedef u32 (*alloc_535_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type,
+			    u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **handle);
+typedef u32 (*free_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type, void *handle);
+
+struct shape {
+	u32 pages;
+	u32 page_size;
+	u32 contiguous;
+	u32 count;
+};
+
+struct block {
+	struct list_head list;
+	void *handle;
+	u32 pages;
+	u8 contiguous;
+};
+
+struct holder {
+	struct mutex lock;
+	struct list_head blocks;
+	struct file *driver;		/* keeps nvidia.ko loaded */
+	unsigned int driver_version;
+	void *alloc;
+	free_fn free;
+	char result[256];
+	size_t result_length;
+};
+
+struct samples {
+	u64 *alloc;
+	u64 *free;
+	u32 count;
+};
+
+static unsigned long (*find_symbol)(const char *name);
+
+/*
+ * The kernel's own lookup isn't exported; a probe on it says where it is. A probe
+ * on the driver's functions would say so too, but would leave umacct's probe there
+ * in the shape for several, which costs more, and benchmarks go through here.
+ */
+static int init_find_symbol(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	int err = register_kprobe(&probe);
+
+	if (err)
+		return err;
+	unregister_kprobe(&probe);
+	find_symbol = (void *)probe.addr;
+	return 0;
+}
+
+static unsigned int read_driver_version(void)
+{
+	struct file *file = filp_open(DRIVER_VERSION_FILE, O_RDONLY, 0);
+	unsigned int version = 0;
+	char text[32] = "";
+	loff_t pos = 0;
+
+	if (IS_ERR(file))
+		return 0;
+	if (kernel_read(file, text, sizeof(text) - 1, &pos) > 0 &&
+	    sscanf(text, "%u", &version) != 1)
+		version = 0;
+	filp_close(file, NULL);
+	return version;
+}
+
+static u32 call_alloc(struct holder *holder, const struct shape *shape, u64 *ptes, void **handle)
+{
+	if (holder->driver_version >= FIRST_WITH_PAGE_SIZE)
+		return ((alloc_fn)holder->alloc)(NULL, shape->pages, shape->page_size,
+						 shape->contiguous, CACHE_TYPE_CACHED, true, false,
+						 ANY_NODE, ptes, handle);
+	return ((alloc_535_fn)holder->alloc)(NULL, shape->pages, shape->contiguous,
+					     CACHE_TYPE_CACHED, true, false, ANY_NODE, ptes,
+					     handle);
+}
+
+static void free_blocks(struct holder *holder)
+{
+	struct block *block, *next;
+
+	list_for_each_entry_safe(block, next, &holder->blocks, list) {
+		holder->free(NULL, block->pages, block->contiguous, CACHE_TYPE_CACHED,
+			     block->handle);
+		list_del(&block->list);
+		kfree(block);
+	}
+}
+
+static int add_block(struct holder *holder, const struct shape *shape, u64 *ptes, u32 *status)
+{
+	struct block *block = kzalloc(sizeof(*block), GFP_KERNEL);
+
+	if (!block)
+		return -ENOMEM;
+	*status = call_alloc(holder, shape, ptes, &block->handle);
+	if (*status) {
+		kfree(block);
+		return 0;
+	}
+	block->pages = shape->pages;
+	block->contiguous = shape->contiguous;
+	list_add(&block->list, &holder->blocks);
+	return 0;
+}
+
+static __printf(2, 3) void set_result(struct holder *holder, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	holder->result_length = vscnprintf(holder->result, sizeof(holder->result), format, args);
+	va_end(args);
+}
+
+static int run_alloc(struct holder *holder, const struct shape *shape)
+{
+	u64 *ptes = kvcalloc(shape->pages, sizeof(*ptes), GFP_KERNEL);
+	u32 status = 0;
+	u32 done = 0;
+	int err = 0;
+
+	if (!ptes)
+		return -ENOMEM;
+	while (done < shape->count && !err) {
+		err = add_block(holder, shape, ptes, &status);
+		if (status)
+			break;
+		done++;
+		cond_resched();
+	}
+	kvfree(ptes);
+	set_result(holder, "status=0x%x count=%u\n", status, done);
+	return err;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	u64 left = *(const u64 *)a, right = *(const u64 *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * The mean of the middle half: timer interrupts land in the upper quarter, and a
+ * clock coarser than one instruction (arm64 ticks every 16 ns) averages out.
+ */
+static u64 middle_mean(const u64 *sorted, u32 count)
+{
+	u32 first = count / 4, last = count - count / 4;
+	u64 sum = 0;
+	u32 i;
+
+	for (i = first; i < last; i++)
+		sum += sorted[i];
+	return div_u64(sum, last - first);
+}
+
+static void report_samples(struct holder *holder, struct samples *samples)
+{
+	u32 middle = samples->count / 2;
+
+	sort(samples->alloc, samples->count, sizeof(u64), compare_u64, NULL);
+	sort(samples->free, samples->count, sizeof(u64), compare_u64, NULL);
+	set_result(holder,
+		   "status=0x0 alloc_min=%llu alloc_median=%llu alloc_mean=%llu free_min=%llu free_median=%llu free_mean=%llu\n",
+		   samples->alloc[0], samples->alloc[middle],
+		   middle_mean(samples->alloc, samples->count),
+		   samples->free[0], samples->free[middle],
+		   middle_mean(samples->free, samples->count));
+}
+
+static u32 take_sample(struct holder *holder, const struct shape *shape, u64 *ptes,
+		       struct samples *samples)
+{
+	u64 start, allocated, freed;
+	void *handle;
+	u32 status;
+
+	start = ktime_get_ns();
+	status = call_alloc(holder, shape, ptes, &handle);
+	allocated = ktime_get_ns();
+	if (status)
+		return status;
+	holder->free(NULL, shape->pages, shape->contiguous, CACHE_TYPE_CACHED, handle);
+	freed = ktime_get_ns();
+
+	samples->alloc[samples->count] = allocated - start;
+	samples->free[samples->count] = freed - allocated;
+	samples->count++;
+	return 0;
+}
+
+static int run_bench(struct holder *holder, const struct shape *shape)
+{
+	struct samples samples = {
+		.alloc = kvcalloc(shape->count, sizeof(u64), GFP_KERNEL),
+		.free = kvcalloc(shape->count, sizeof(u64), GFP_KERNEL),
+	};
+	u64 *ptes = kvcalloc(shape->pages, sizeof(*ptes), GFP_KERNEL);
+	u32 status = 0;
+	int err = 0;
+
+	if (!samples.alloc || !samples.free || !ptes) {
+		err = -ENOMEM;
+		goto out;
+	}
+	while (samples.count < shape->count && !status) {
+		status = take_sample(holder, shape, ptes, &samples);
+		cond_resched();
+	}
+	if (status)
+		set_result(holder, "status=0x%x\n", status);
+	else
+		report_samples(holder, &samples);
+out:
+	kvfree(ptes);
+	kvfree(samples.free);
+	kvfree(samples.alloc);
+	return err;
+}
+
+static int parse_shape(const char *text, struct shape *shape)
+{
+	shape->count = 1;
+	if (sscanf(text, "%u %u %u %u", &shape->pages, &shape->page_size, &shape->contiguous,
+		   &shape->count) < 3)
+		return -EINVAL;
+	if (!shape->pages || shape->pages > MAX_PAGES || shape->contiguous > 1 ||
+	    shape->page_size < PAGE_SIZE || !is_power_of_2(shape->page_size) ||
+	    !shape->count || shape->count > MAX_ROUNDS)
+		return -EINVAL;
+	return 0;
+}
+
+static bool driver_can_walk(const struct holder *holder, const struct shape *shape)
+{
+	u32 block_pages = 1 << get_order(shape->page_size);
+
+	return shape->contiguous || holder->driver_version < FIRST_WITH_PAGE_SIZE ||
+	       shape->pages % block_pages == 0;
+}
+
+static int run_command(struct holder *holder, const char *command)
+{
+	struct shape shape;
+	bool bench;
+
+	if (str_has_prefix(command, "free")) {
+		free_blocks(holder);
+		set_result(holder, "status=0x0\n");
+		return 0;
+	}
+	bench = str_has_prefix(command, "bench ");
+	if (!bench && !str_has_prefix(command, "alloc "))
+		return -EINVAL;
+	if (parse_shape(command + strlen("alloc "), &shape) || !driver_can_walk(holder, &shape))
+		return -EINVAL;
+	return bench ? run_bench(holder, &shape) : run_alloc(holder, &shape);
+}
+
+struct thread_command {
+	struct holder *holder;
+	const char *command;
+	int result;
+	struct completion done;
+};
+
+static int thread_main(void *data)
+{
+	struct thread_command *thread = data;
+
+	thread->result = run_command(thread->holder, thread->command);
+	kthread_complete_and_exit(&thread->done, 0);
+}
+
+static int run_in_thread(struct holder *holder, const char *command)
+{
+	struct thread_command thread = { .holder = holder, .command = command };
+	struct task_struct *task;
+
+	init_completion(&thread.done);
+	task = kthread_run(thread_main, &thread, "umacct_test");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	wait_for_completion(&thread.done);
+	return thread.result;
+}
+
+static ssize_t holder_write(struct file *file, const char __user *buffer, size_t length,
+			    loff_t *pos)
+{
+	struct holder *holder = file->private_data;
+	char command[128];
+	int err;
+
+	if (length >= sizeof(command))
+		return -EINVAL;
+	if (copy_from_user(command, buffer, length))
+		return -EFAULT;
+	command[length] = '\0';
+
+	mutex_lock(&holder->lock);
+	if (str_has_prefix(command, "thread "))
+		err = run_in_thread(holder, command + strlen("thread "));
+	else
+		err = run_command(holder, command);
+	mutex_unlock(&holder->lock);
+	return err ?: length;
+}
+
+/* The result of the newest command, once. */
+static ssize_t holder_read(struct file *file, char __user *buffer, size_t length, loff_t *pos)
+{
+	struct holder *holder = file->private_data;
+	loff_t start = 0;
+	ssize_t ret;
+
+	mutex_lock(&holder->lock);
+	ret = simple_read_from_buffer(buffer, length, &start, holder->result,
+				      holder->result_length);
+	if (ret > 0) {
+		holder->result_length -= ret;
+		memmove(holder->result, holder->result + ret, holder->result_length);
+	}
+	mutex_unlock(&holder->lock);
+	return ret;
+}
+
+static int holder_open(struct inode *inode, struct file *file)
+{
+	struct holder *holder = kzalloc(sizeof(*holder), GFP_KERNEL);
+	int err = -ENODEV;
+
+	if (!holder)
+		return -ENOMEM;
+	mutex_init(&holder->lock);
+	INIT_LIST_HEAD(&holder->blocks);
+
+	holder->driver = filp_open(DRIVER_DEVICE, O_RDWR, 0);
+	if (IS_ERR(holder->driver)) {
+		err = PTR_ERR(holder->driver);
+		goto err_free;
+	}
+	holder->driver_version = read_driver_version();
+	holder->alloc = (void *)find_symbol("nvidia:nv_alloc_pages");
+	holder->free = (free_fn)find_symbol("nvidia:nv_free_pages");
+	if (!holder->driver_version || !holder->alloc || !holder->free)
+		goto err_close;
+	file->private_data = holder;
+	return 0;
+
+err_close:
+	filp_close(holder->driver, NULL);
+err_free:
+	kfree(holder);
+	return err;
+}
+
+static int holder_release(struct inode *inode, struct file *file)
+{
+	struct holder *holder = file->private_data;
+
+	free_blocks(holder);
+	filp_close(holder->driver, NULL);
+	kfree(holder);
+	return 0;
+}
+
+static const struct file_operations holder_fops = {
+	.owner = THIS_MODULE,
+	.open = holder_open,
+	.release = holder_release,
+	.read = holder_read,
+	.write = holder_write,
+};
+
+static struct miscdevice holder_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "umacct_test_alloc",
+	.mode = 0666,
+	.fops = &holder_fops,
+};
+
+static int __init test_alloc_init(void)
+{
+	return init_find_symbol() ?: misc_register(&holder_device);
+}
+
+static void __exit test_alloc_exit(void)
+{
+	misc_deregister(&holder_device);
+}
+
+module_init(test_alloc_init);
+module_exit(test_alloc_exit);
+MODULE_DESCRIPTION("umacct selftests: calls the NVIDIA driver's page allocator");
+MODULE_LICENSE("GPL");

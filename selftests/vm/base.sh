@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# What a cell has of Debian: its kernel, NVIDIA's driver built for it, and the base
+# of the virtual machine's root file system. All of it is cached, keyed by versions;
+# nothing here depends on the clone's contents but on the rig itself.
+
+# Modules that the virtual machine may need beside those that are built in.
+kernel_modules=(virtio_pci virtio_console drm loop)
+
+driver_modules=(nvidia nvidia-uvm)
+
+# What the tool is linked with, where the host's libraries are not the cell's.
+tool_packages=(
+	libnl-3-200:arm64 libnl-3-dev:arm64 libnl-genl-3-200:arm64 libnl-genl-3-dev:arm64
+	libfmt9:arm64 libfmt-dev:arm64 libcli11-dev:all nlohmann-json3-dev:all
+)
+
+# resolve_cell: which packages the cell is made of. Sets kernel_release, driver_package,
+# userland_package and the arrays kernel_packages and sysroot_packages.
+resolve_cell() {
+	local file=$cache/cells/$cell
+	with_lock apt update_lists
+	if [[ $apt_dir/updated -nt $file || ${BASH_SOURCE[0]} -nt $file ]]; then
+		mkdir -p "$cache/cells"
+		resolve_packages
+		declare -p kernel_release kernel_packages driver_package userland_package \
+			sysroot_packages | sed 's/^declare /declare -g /' >"$file.$$"
+		mv "$file.$$" "$file"
+	else
+		# shellcheck source=/dev/null
+		. "$file"
+	fi
+}
+
+resolve_packages() {
+	local meta image headers common kbuild name
+	meta=$(newest "linux-image-$arch:$arch" "$kernel_suite")
+	image=$(depends "$meta" 'linux-image-.*')
+	kernel_release=${image#linux-image-}
+	headers=$(newest "linux-headers-$kernel_release:$arch" "$kernel_suite")
+	common=$(depends "$headers" 'linux-headers-.*-common')
+	kbuild=$(depends "$headers" 'linux-kbuild-.*')
+	# Kbuild's programs run on the host, the rest is the cell's.
+	kernel_packages=(
+		"$(newest "$image:$arch" "$kernel_suite")"
+		"$headers"
+		"$(newest "$common:all" "$kernel_suite")"
+		"$(newest "$kbuild:amd64" "$kernel_suite")"
+	)
+	driver_package=$(newest "nvidia-open-kernel-source:$arch" "$driver_suite")
+	userland_package=$(newest "busybox-static:$arch" "$userland_suite")
+	sysroot_packages=()
+	if [[ $arch != amd64 ]]; then
+		for name in "${tool_packages[@]}"; do
+			sysroot_packages+=("$(newest "$name" "$userland_suite")")
+		done
+	fi
+}
+
+# prepare_kernel: sets kernel_tree (the packages, unpacked) and kernel_build (the
+# directory to build modules against).
+prepare_kernel() {
+	kernel_tree=$(unpacked "${kernel_packages[@]}")
+	kernel_build=$kernel_tree/usr/src/linux-headers-$kernel_release
+	kernel_common=$kernel_tree/usr/src/linux-headers-${kernel_release%-"$arch"}-common
+	# shellcheck disable=SC2034 # used by build
+	kernel_image=$kernel_tree/boot/vmlinuz-$kernel_release
+
+	once "$kernel_tree/prepared-$kernel_release" fix_kernel_tree
+}
+
+fix_kernel_tree() {
+	# The packages expect to lie in /.
+	sed -i "s|include /usr/src/|include $kernel_tree/usr/src/|" "$kernel_build/Makefile"
+	depmod -b "$kernel_tree" "$kernel_release"
+	touch "$kernel_tree/prepared-$kernel_release"
+}
+
+# prepare_driver: sets driver_version and driver_dir, where the driver's modules lie.
+prepare_driver() {
+	local source
+	source=$(unpacked "$driver_package")
+	driver_version=$(version_of "$driver_package")
+	driver_version=${driver_version%%-*}
+	driver_dir=$cache/driver/$arch-$(version_of "$driver_package")-for-$(
+		version_of "${kernel_packages[0]}")
+
+	once "$driver_dir" build_driver "$source/usr/src/nvidia-open-kernel.tar.xz"
+}
+
+build_driver() { # TARBALL
+	local work module
+	note "building NVIDIA's driver $driver_version for $kernel_release"
+	mkdir -p "$cache/driver"
+	work=$(mktemp -d "$driver_dir.XXXXXX")
+	tar -C "$work" -xf "$1"
+	quietly "$work/log" make -C "$work/modules/nvidia-open-kernel" -j "$(nproc)" modules \
+		SYSSRC="$kernel_common" SYSOUT="$kernel_build" KERNEL_UNAME="$kernel_release" \
+		ARCH="$(uname_machine)" CC="$kernel_cc" LD="${cross}ld" AR="${cross}ar" \
+		OBJCOPY="${cross}objcopy" IGNORE_CC_MISMATCH=1 \
+		NV_KERNEL_MODULES="${driver_modules[*]}"
+	mkdir "$work/ready"
+	for module in "${driver_modules[@]}"; do
+		"${cross}objcopy" --strip-debug \
+			"$work/modules/nvidia-open-kernel/$module.ko" "$work/ready/$module.ko"
+	done
+	mv "$work/ready" "$driver_dir"
+	rm -rf "$work"
+}
+
+uname_machine() {
+	case $arch in
+	amd64) echo x86_64 ;;
+	arm64) echo arm64 ;;
+	esac
+}
+
+# with_dependencies MODULE...: the files of modules, each after what it needs.
+with_dependencies() {
+	local module
+	for module; do
+		modprobe -d "$kernel_tree" -S "$kernel_release" --show-depends "$module" |
+			sed -n 's/^insmod \([^ ]*\).*/\1/p'
+	done | awk '!seen[$0]++'
+}
+
+# prepare_base: sets base, the cpio archive that every run of the cell starts from.
+prepare_base() {
+	local key
+	key=$(sha256sum "$vm/base.sh" <(printf '%s\n' "${kernel_packages[@]}" \
+		"$driver_package" "$userland_package") | sha256sum | cut -c 1-12)
+	base=$cache/base/$cell-$key.cpio
+
+	once "$base" build_base
+}
+
+build_base() {
+	local work root file name
+	mkdir -p "$cache/base"
+	work=$(mktemp -d "$base.XXXXXX")
+	root=$work/root
+	mkdir -p "$root"/{bin,dev,etc,lib/umacct,lib/kernel,proc,root,run,sys,tmp,usr/bin,usr/lib,var}
+	chmod 1777 "$root/tmp"
+	cp "$(unpacked "$userland_package")/bin/busybox" "$root/bin/"
+	ln -s bin "$root/sbin"
+
+	while read -r file; do
+		name=$(basename "$file" .xz)
+		case $file in
+		*.xz) xz -dc "$file" >"$root/lib/kernel/$name" ;;
+		*) cp "$file" "$root/lib/kernel/$name" ;;
+		esac
+		echo "$name"
+	done < <(with_dependencies "${kernel_modules[@]}") >"$root/lib/kernel/order"
+	cp "$driver_dir"/*.ko "$root/lib/umacct/"
+
+	pack "$root" "$work/cpio"
+	mv "$work/cpio" "$base"
+	rm -rf "$work"
+}
+
+pack() { # DIRECTORY FILE
+	(cd "$1" && find . -mindepth 1 | sort | cpio --quiet -o -H newc -R 0:0) >"$2"
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # read by whoever sources this file
+#
+# The cells of the test matrix: which kernel and which driver on which machine.
+# A new one is a line in the table, and a block below for a new architecture.
+
+# name            architecture  kernel's suite      driver's suite
+cells_table='
+amd64-6.1-535     amd64         bookworm            bookworm
+amd64-6.12-550    amd64         bookworm-backports  trixie
+arm64-6.12-550    arm64         bookworm-backports  trixie
+'
+
+all_cells() {
+	awk 'NF { print $1 }' <<<"$cells_table"
+}
+
+# load_cell NAME: sets what the table and the architecture say of it.
+load_cell() {
+	cell=$1
+	read -r arch kernel_suite driver_suite < <(
+		awk -v cell="$cell" '$1 == cell { print $2, $3, $4 }' <<<"$cells_table"
+	) || die "no cell '$cell'; there are: $(all_cells | xargs)"
+
+	# The kernel has 2 GiB; the RAM above them, at window, is for umacct_test_pci.
+
+	# Debian builds these kernels with gcc 12, and modules must be built likewise.
+	case $arch in
+	amd64)
+		kernel_arch=x86
+		cross=x86_64-linux-gnu-
+		console=ttyS0
+		window=0x80000000
+		qemu=(qemu-system-x86_64 -machine q35 -cpu max)
+		;;
+	arm64)
+		kernel_arch=arm64
+		cross=aarch64-linux-gnu-
+		console=ttyAMA0
+		window=0xc0000000
+		qemu=(qemu-system-aarch64 -machine "virt,gic-version=3" -cpu cortex-a76)
+		;;
+	esac
+	kernel_cc=${cross}gcc-12
+	build=$clone/build/$cell
+}

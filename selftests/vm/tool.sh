@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # load_cell and resolve_cell set what is not set here
+#
+# The umacct tool for a cell's architecture, and the shared libraries that it needs.
+
+# build_tool ROOT: builds the tool and installs it into the root file system ROOT.
+build_tool() {
+	local to
+	to=$(userspace_build)
+	configure_tool
+	cmake --build "$to" --target umacct -j "$(nproc)" >"$to/build.log" || {
+		cat "$to/build.log" >&2
+		die "the tool doesn't build for $arch"
+	}
+	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$1/usr"
+	install_libraries "$1" "$1/usr/bin/umacct"
+}
+
+userspace_build() {
+	echo "$clone/build/userspace-$arch"
+}
+
+# configure_tool: readies the build directory, and sets library_path. The unit tests
+# are built in the same place, where they can run.
+configure_tool() {
+	local to sysroot libraries
+	to=$(userspace_build)
+	mkdir -p "$to"
+	case $arch in
+	amd64)
+		library_path=(/lib/x86_64-linux-gnu /usr/lib/x86_64-linux-gnu)
+		quietly "$to/configure.log" cmake -S "$clone" -B "$to" \
+			-DCMAKE_BUILD_TYPE=Release
+		;;
+	arm64)
+		sysroot=$(unpacked "${sysroot_packages[@]}")
+		libraries=$sysroot/usr/lib/aarch64-linux-gnu
+		library_path=("$sysroot/lib/aarch64-linux-gnu" "$libraries"
+			/usr/aarch64-linux-gnu/lib)
+		quietly "$to/configure.log" env \
+			PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
+			cmake -S "$clone" -B "$to" \
+			-DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF \
+			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+			-DCMAKE_C_COMPILER="${cross}gcc-12" \
+			-DCMAKE_CXX_COMPILER="${cross}g++-12" \
+			-DCMAKE_LIBRARY_ARCHITECTURE=aarch64-linux-gnu \
+			-DCMAKE_FIND_ROOT_PATH="$sysroot" \
+			-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER \
+			-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
+			-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
+			-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
+			-DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$sysroot/lib/aarch64-linux-gnu"
+		;;
+	esac
+}
+
+# install_libraries ROOT PROGRAM: its loader, and every library that it needs.
+install_libraries() {
+	local root=$1 name file loader dir
+	local -a wanted=("$2")
+	loader=$("${cross}readelf" -l "$2" | sed -n 's/.*program interpreter: \(.*\)\]/\1/p')
+	mkdir -p "$root/lib" "$root${loader%/*}"
+	while [[ ${#wanted[@]} -gt 0 ]]; do
+		file=${wanted[0]}
+		wanted=("${wanted[@]:1}")
+		while read -r name; do
+			[[ ! -e $root/lib/$name ]] || continue
+			for dir in "${library_path[@]}"; do
+				[[ ! -e $dir/$name ]] || break
+			done
+			cp -L "$dir/$name" "$root/lib/" || die "no library $name for $arch"
+			wanted+=("$root/lib/$name")
+		done < <("${cross}readelf" -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+	done
+	cp -nL "$root/lib/${loader##*/}" "$root$loader"
+}
