@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/units.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "lib/error.h"
+
+namespace umacct {
+
+namespace {
+
+constexpr int max_decimals = 9;
+constexpr std::uint64_t kib = 1ULL << 10;
+constexpr std::uint64_t mib = 1ULL << 20;
+constexpr std::uint64_t gib = 1ULL << 30;
+constexpr std::uint64_t tib = 1ULL << 40;
+
+/// Factor of a unit written in lower case; empty when there is no such unit.
+using UnitFactor = std::optional<std::uint64_t> (*)(std::string_view unit);
+
+std::optional<std::uint64_t> size_factor(std::string_view unit) {
+    static constexpr std::string_view prefixes = "kmgt";
+    static constexpr std::array factors{kib, mib, gib, tib};
+    std::uint64_t factor = 1;
+
+    if (const auto at = unit.empty() ? std::string_view::npos : prefixes.find(unit.front());
+        at != std::string_view::npos) {
+        factor = factors.at(at);
+        unit.remove_prefix(1);
+        if (unit.starts_with('i'))
+            unit.remove_prefix(1);
+    }
+    if (!unit.empty() && unit != "b")
+        return std::nullopt;
+    return factor;
+}
+
+std::optional<std::uint64_t> time_factor(std::string_view unit) {
+    if (unit == "s")
+        return 1'000'000'000;
+    if (unit == "ms")
+        return 1'000'000;
+    if (unit == "us")
+        return 1'000;
+    if (unit == "ns")
+        return 1;
+    return std::nullopt;
+}
+
+/// Takes the leading decimal digits off text.
+std::string_view take_digits(std::string_view &text) {
+    const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
+
+    text.remove_prefix(digits.size());
+    return digits;
+}
+
+/// whole.fraction * factor, empty when it doesn't fit below UMACCT_UNLIMITED.
+std::optional<std::uint64_t> scale(std::string_view whole, std::string_view fraction,
+                                   std::uint64_t factor) {
+    std::uint64_t value = 0;
+    std::uint64_t numerator = 0;
+    std::uint64_t denominator = 1;
+
+    for (const char digit : whole) {
+        if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+            __builtin_add_overflow(value, static_cast<std::uint64_t>(digit - '0'), &value))
+            return std::nullopt;
+    }
+    // In integers: a double would round what a user can write exactly.
+    for (const char digit : fraction) {
+        numerator = numerator * 10 + static_cast<std::uint64_t>(digit - '0');
+        denominator *= 10;
+    }
+    // Two steps, as numerator * factor may be wider than 64 bits.
+    const std::uint64_t part =
+        factor / denominator * numerator + factor % denominator * numerator / denominator;
+    if (__builtin_mul_overflow(value, factor, &value) ||
+        __builtin_add_overflow(value, part, &value) || value == UMACCT_UNLIMITED)
+        return std::nullopt;
+    return value;
+}
+
+/// A number with a unit; empty when it can't be read. Throws Error when it is too large.
+std::optional<std::uint64_t> parse_quantity(std::string_view text, UnitFactor unit_factor) {
+    std::string_view rest = text;
+    const std::string_view whole = take_digits(rest);
+    std::string_view fraction;
+
+    if (rest.starts_with('.')) {
+        rest.remove_prefix(1);
+        fraction = take_digits(rest);
+        if (fraction.empty() || fraction.size() > max_decimals)
+            return std::nullopt;
+    }
+    if (rest.size() > 1 && rest.front() == ' ')
+        rest.remove_prefix(1);
+
+    std::string unit(rest);
+    std::transform(unit.begin(), unit.end(), unit.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::optional<std::uint64_t> factor = unit_factor(unit);
+    if (whole.empty() || !factor)
+        return std::nullopt;
+
+    const std::optional<std::uint64_t> value = scale(whole, fraction, *factor);
+    if (!value)
+        throw Error(Failure::usage, fmt::format("'{}' is too large", text),
+                    "numbers end just below 2^64");
+    return value;
+}
+
+} // namespace
+
+std::uint64_t parse_size(std::string_view text) {
+    if (const auto value = parse_quantity(text, size_factor))
+        return *value;
+    throw Error(Failure::usage, fmt::format("'{}' is not a size", text),
+                "write a size as 40G, 512M, 1.5GiB or a number of bytes");
+}
+
+std::uint64_t parse_limit(std::string_view text) {
+    if (text == "max")
+        return UMACCT_UNLIMITED;
+    if (const auto value = parse_quantity(text, size_factor))
+        return *value;
+    throw Error(Failure::usage, fmt::format("'{}' is not a size", text),
+                "write a size as 40G, 512M, 1.5GiB or a number of bytes, or max for no limit");
+}
+
+std::uint64_t parse_time(std::string_view text) {
+    if (text == "off" || text == "0")
+        return 0;
+    if (const auto value = parse_quantity(text, time_factor))
+        return *value;
+    throw Error(Failure::usage, fmt::format("'{}' is not a time", text),
+                "write a time as 500us, 20ms or 1s, or off");
+}
+
+std::string format_size(std::uint64_t bytes) {
+    struct Unit {
+        std::string_view name;
+        std::uint64_t size;
+    };
+
+    static constexpr std::array units{Unit{"GiB", gib}, Unit{"MiB", mib}, Unit{"KiB", kib}};
+
+    for (const Unit &unit : units) {
+        // In hundredths of the unit, rounded before it is chosen: 1023.999 MiB reads 1.00 GiB.
+        const std::uint64_t hundredths =
+            bytes / unit.size * 100 + (bytes % unit.size * 100 + unit.size / 2) / unit.size;
+
+        if (hundredths >= 100)
+            return fmt::format("{}.{:02} {}", hundredths / 100, hundredths % 100, unit.name);
+    }
+    return fmt::format("{} B", bytes);
+}
+
+std::string format_limit(const Limit &limit) {
+    return limit ? format_size(*limit) : "max";
+}
+
+std::string format_time(std::uint64_t ns) {
+    if (ns == 0)
+        return "off";
+    if (ns >= 1'000'000'000)
+        return fmt::format("{:g} s", static_cast<double>(ns) / 1e9);
+    if (ns >= 1'000'000)
+        return fmt::format("{:g} ms", static_cast<double>(ns) / 1e6);
+    return fmt::format("{:g} us", static_cast<double>(ns) / 1e3);
+}
+
+} // namespace umacct

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Sizes and times as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/model.h"
+
+namespace umacct {
+
+/// "40G", "512M", "1.5 GiB", "4096": binary units K, M, G, T with or without
+/// "iB" or "B", in either case; bytes where there is none. Fractions of a byte
+/// are dropped. Throws Error (usage) on anything else, and above 2^64 - 2.
+std::uint64_t parse_size(std::string_view text);
+
+/// A size, or "max" for no limit, which gives UMACCT_UNLIMITED.
+std::uint64_t parse_limit(std::string_view text);
+
+/// "250ms", "2s", "500us", "0"; nanoseconds. "off" gives 0. Throws Error (usage).
+std::uint64_t parse_time(std::string_view text);
+
+/// "1.50 GiB", "512.00 MiB", "4.00 KiB", "12 B": the largest unit, up to GiB,
+/// that leaves at least 1.
+std::string format_size(std::uint64_t bytes);
+/// The same; "max" for no limit.
+std::string format_limit(const Limit &limit);
+
+/// "250 ms", "1.5 s", "off" for 0.
+std::string format_time(std::uint64_t ns);
+
+} // namespace umacct

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The audit: its sums, its verdicts, and what the verb prints of them.
+#include "lib/audit.h"
+
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "tests/tool_fixture.h"
+
+namespace umacct {
+namespace {
+
+using nlohmann::json;
+using test::Ran;
+
+constexpr std::uint64_t mib = 1ULL << 20;
+constexpr std::uint64_t gib = 1ULL << 30;
+constexpr std::uint64_t slack = 4 * mib;
+
+constexpr const char *meminfo_text = "MemTotal:       16777216 kB\n"
+                                     "MemFree:         1048576 kB\n"
+                                     "MemAvailable:    2097152 kB\n"
+                                     "Buffers:            1024 kB\n"
+                                     "Cached:          4193280 kB\n"
+                                     "AnonPages:       2097152 kB\n"
+                                     "Shmem:           1048576 kB\n"
+                                     "KReclaimable:     524288 kB\n"
+                                     "Slab:             786432 kB\n"
+                                     "SReclaimable:     262144 kB\n"
+                                     "KernelStack:       16384 kB\n"
+                                     "PageTables:        32768 kB\n"
+                                     "SecPageTables:      1024 kB\n"
+                                     "VmallocUsed:       65536 kB\n"
+                                     "Percpu:             8192 kB\n";
+
+Statement machine(const Status &status, std::uint64_t free_lists = 0) {
+    std::istringstream text(meminfo_text);
+
+    return machine_statement(Meminfo(text), free_lists, status);
+}
+
+std::int64_t sum(const Statement &statement) {
+    return std::accumulate(statement.parts.begin(), statement.parts.end(), std::int64_t{0});
+}
+
+TEST(Statement, AddsUpAndCountsNothingTwice) {
+    Status status;
+
+    status.usage = 3 * gib;
+    status.charged = gib;
+    status.driver_usage = 64 * mib;
+    status.managed = 128 * mib;
+
+    const Statement statement = machine(status, mib);
+    EXPECT_EQ(sum(statement), 16 * static_cast<std::int64_t>(gib));
+    EXPECT_EQ(statement[Part::page_cache] + statement[Part::shared_memory],
+              4 * static_cast<std::int64_t>(gib));
+    EXPECT_EQ(statement[Part::kernel_stack] + statement[Part::vmalloc], 65536 * 1024);
+    EXPECT_EQ(statement[Part::page_tables], 33792 * 1024);
+    EXPECT_EQ(statement[Part::kernel_other], 262144 * 1024);
+    EXPECT_EQ(statement[Part::driver_charged], 1 * static_cast<std::int64_t>(gib));
+    EXPECT_EQ(statement[Part::driver_uncharged], 2 * static_cast<std::int64_t>(gib));
+    EXPECT_EQ(statement[Part::free_lists], 1 * static_cast<std::int64_t>(mib));
+}
+
+TEST(Statement, TheDriversMemoryComesOutOfTheUnexplained) {
+    Status status;
+    const std::int64_t before = machine(status)[Part::unexplained];
+
+    status.usage = gib;
+    EXPECT_EQ(machine(status)[Part::unexplained], before - static_cast<std::int64_t>(gib));
+}
+
+TEST(Statement, MoreThanThereIsIsANegativeRest) {
+    Status status;
+
+    status.usage = 32 * gib;
+    EXPECT_LT(machine(status)[Part::unexplained], 0);
+    EXPECT_EQ(sum(machine(status)), 16 * static_cast<std::int64_t>(gib));
+}
+
+TEST(Statement, ReadsZoneinfoAndVmstat) {
+    std::istringstream zoneinfo("Node 0, zone DMA\n  pages free 3840\n  pagesets\n    cpu: 0\n"
+                                "              count: 12\n              high: 0\n"
+                                "    cpu: 1\n              count: 30\n");
+    std::istringstream vmstat("nr_foll_pin_acquired 50\nnr_foll_pin_released 20\n");
+    std::istringstream nothing;
+
+    EXPECT_EQ(pages_in_cpu_lists(zoneinfo), 42U);
+    EXPECT_EQ(pinned_pages(vmstat), 30U);
+    EXPECT_EQ(pinned_pages(nothing), 0U);
+}
+
+struct Judged {
+    const char *what;
+    std::uint64_t usage, charged, managed;
+    std::uint64_t kernel_pages; ///< what memory.stat has
+    std::uint64_t once, twice, unseen;
+    Verdict verdict;
+};
+
+std::ostream &operator<<(std::ostream &out, const Judged &judged) {
+    return out << judged.what;
+}
+
+class Judgement : public testing::TestWithParam<Judged> {};
+
+TEST_P(Judgement, SplitsTheUsageByTheKernelsOwnCount) {
+    const Judged &wanted = GetParam();
+    Account account;
+
+    account.usage = wanted.usage;
+    account.charged = wanted.charged;
+    account.managed = wanted.managed;
+
+    const CgroupStatement statement = cgroup_statement(account, 10 * mib + wanted.kernel_pages,
+                                                       {{"anon", 4 * mib},
+                                                        {"file", mib},
+                                                        {"slab", 2 * mib},
+                                                        {"kernel", 2 * mib + wanted.kernel_pages}},
+                                                       slack);
+    EXPECT_EQ(statement.once, wanted.once);
+    EXPECT_EQ(statement.twice, wanted.twice);
+    EXPECT_EQ(statement.unseen, wanted.unseen);
+    EXPECT_EQ(statement.once + statement.twice + statement.unseen, wanted.usage);
+    EXPECT_EQ(statement.verdict, wanted.verdict);
+    EXPECT_EQ(statement.other, 3 * static_cast<std::int64_t>(mib));
+    EXPECT_EQ(statement.kernel_pages, wanted.kernel_pages);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Audit, Judgement,
+    testing::Values(
+        Judged{"nothing held", 0, 0, 0, mib, 0, 0, 0, Verdict::none},
+        Judged{"blind", gib, 0, 0, mib, 0, 0, gib, Verdict::blind},
+        Judged{"little, and blind", mib, 0, 0, mib, 0, 0, mib, Verdict::blind},
+        Judged{"charged", gib, gib, 0, gib + mib, gib, 0, 0, Verdict::charged},
+        Judged{"charged, beside managed memory", gib, gib, 2 * gib, 3 * gib, gib, 0, 0,
+               Verdict::charged},
+        Judged{"half charged", gib, gib / 2, 0, gib / 2, gib / 2, 0, gib / 2, Verdict::blind},
+        Judged{"charged unknown to the module", gib, 0, 0, gib, gib, 0, 0, Verdict::charged},
+        Judged{"the module's word alone", gib, gib, 0, 0, 0, 0, gib, Verdict::blind},
+        Judged{"doubled", gib, gib, 0, 2 * gib, 0, gib, 0, Verdict::doubled},
+        Judged{"managed memory alone", 0, 0, gib, gib, 0, 0, 0, Verdict::none}));
+
+TEST(Judgement, WithoutMemoryStatTheModulesWordIsTaken) {
+    Account account;
+
+    account.usage = account.charged = gib;
+    EXPECT_EQ(cgroup_statement(account, {}, {}, slack).verdict, Verdict::charged);
+}
+
+// --- the verb -------------------------------------------------------------------
+
+class AuditVerb : public test::ToolFixture {
+protected:
+    AuditVerb() {
+        Account root;
+        root.id = 1;
+        root.path = "/";
+        Account blind;
+        blind.id = sandbox_.add_cgroup("/blind");
+        blind.parent_id = 1;
+        blind.level = 1;
+        blind.path = "/blind";
+        blind.usage = blind.own = root.usage = 3 * gib;
+        fake_.accounts = {root, blind};
+        fake_.status.usage = 3 * gib;
+        sandbox_.write(sandbox_.proc() / "meminfo", meminfo_text);
+        sandbox_.add_cgroup(container_);
+        sandbox_.write(sandbox_.cgroup_mount() / "blind/memory.current", "10485760\n");
+        sandbox_.write(sandbox_.cgroup_mount() / "blind/memory.stat",
+                       "anon 4194304\nfile 1048576\nkernel 5242880\nslab 2097152\n");
+    }
+
+    std::string file(const std::string &name) { return (sandbox_.proc() / name).string(); }
+
+    const std::string container_ = "/docker-" + std::string(64, 'a') + ".scope";
+};
+
+TEST_F(AuditVerb, SaysWhereTheMachinesAndEachCgroupsMemoryIs) {
+    const json audit = run_json({"audit", "--json"});
+    std::int64_t parts = 0;
+
+    for (const auto &[key, value] : audit["machine"].items())
+        parts += key == "total" ? 0 : value.get<std::int64_t>();
+    EXPECT_EQ(parts, audit["machine"]["total"]);
+    ASSERT_EQ(audit["cgroups"].size(), 3U);
+    EXPECT_EQ(audit["cgroups"][1]["path"], "/blind");
+    EXPECT_EQ(audit["cgroups"][1]["unseen"], 3 * gib);
+    EXPECT_EQ(audit["cgroups"][1]["verdict"], "blind");
+    EXPECT_EQ(audit["cgroups"][2]["path"], container_);
+    EXPECT_EQ(audit["cgroups"][2]["verdict"], "none");
+
+    const Ran ran = run({"audit"});
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_NE(ran.out.find("U  driver: uncharged"), std::string::npos) << ran.out;
+    // 3 of 16 GiB are 13 or 14 of 72 letters, which are all there are.
+    EXPECT_NE(ran.out.find(std::string(13, 'U')), std::string::npos) << ran.out;
+    const auto bar = ran.out.find('[');
+    EXPECT_EQ(ran.out.find(']') - bar - 1, 72U);
+}
+
+TEST_F(AuditVerb, ATargetIsShownAloneEvenIfItHoldsNothing) {
+    sandbox_.add_cgroup("/idle");
+    const json audit = run_json({"audit", "/idle", "--json"});
+
+    EXPECT_EQ(audit["cgroups"][0]["path"], "/idle");
+    EXPECT_EQ(audit["cgroups"][0]["verdict"], "none");
+}
+
+TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
+    std::ofstream(file("before")) << run({"audit", "--json"}).out;
+    fake_.accounts[1].usage = 4 * gib;
+    fake_.status.usage = 4 * gib;
+
+    const json diff = run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"];
+    EXPECT_EQ(diff["machine"]["driver_uncharged"], gib);
+    EXPECT_EQ(diff["machine"]["unexplained"], -static_cast<std::int64_t>(gib));
+    EXPECT_EQ(diff["machine"]["total"], 0);
+    EXPECT_EQ(diff["cgroups"][1]["path"], "/blind");
+    EXPECT_EQ(diff["cgroups"][1]["unseen"], gib);
+    EXPECT_NE(run({"audit", "--diff", file("before").c_str()}).out.find("+1.00 GiB"),
+              std::string::npos);
+}
+
+TEST_F(AuditVerb, WhatIsNoAuditIsRefused) {
+    for (const char *text :
+         {"", "{}", "[1]", "{\"schema\":\"1\"}", "{\"schema\":1,\"machine\":7}"}) {
+        sandbox_.write(file("before"), text);
+
+        const Ran ran = run({"audit", "--diff", file("before").c_str()});
+        EXPECT_EQ(ran.code, 1) << text;
+        EXPECT_NE(ran.err.find("is no audit of schema 1\nhint: "), std::string::npos) << ran.err;
+        EXPECT_EQ(ran.out, "");
+    }
+    EXPECT_NE(run({"audit", "--diff", "/nowhere"}).err.find("can't be read"), std::string::npos);
+    EXPECT_EQ(run({"audit", "--svg", "/nowhere/at/all"}).code, 1);
+    EXPECT_EQ(run({"audit", "/nowhere"}).code, 1);
+}
+
+TEST_F(AuditVerb, DrawsWhatItSays) {
+    fake_.accounts[1].path = "/<b>";
+    fake_.accounts[1].id = sandbox_.add_cgroup("/<b>");
+    EXPECT_EQ(run({"audit", "--svg", file("now.svg").c_str()}).code, 0);
+
+    std::ostringstream svg;
+    svg << std::ifstream(file("now.svg")).rdbuf();
+    EXPECT_EQ(svg.str().rfind("<svg ", 0), 0U);
+    EXPECT_NE(svg.str().find("driver_uncharged  3.00 GiB"), std::string::npos);
+    EXPECT_NE(svg.str().find("/&lt;b&gt;: blind"), std::string::npos);
+    EXPECT_EQ(svg.str().find("<b>"), std::string::npos);
+}
+
+} // namespace
+} // namespace umacct

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The tool as its users meet it: exit codes, messages, tables, JSON.
+#include <cerrno>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "lib/error.h"
+#include "tests/tool_fixture.h"
+
+namespace umacct {
+namespace {
+
+using nlohmann::json;
+using test::Ran;
+
+constexpr std::uint64_t mib = 1ULL << 20;
+constexpr std::uint64_t gib = 1ULL << 30;
+
+class Cli : public test::ToolFixture {
+protected:
+    Cli() {
+        Account root = account("/", 1, {}, 0);
+        Account slice = account("/a.slice", sandbox_.add_cgroup("/a.slice"), 1, 1);
+        Account big = account("/a.slice/big.service", sandbox_.add_cgroup("/a.slice/big.service"),
+                              slice.id, 2);
+        Account small =
+            account("/a.slice/small", sandbox_.add_cgroup("/a.slice/small"), slice.id, 2);
+        Account idle = account("/idle", sandbox_.add_cgroup("/idle"), 1, 1);
+
+        big.usage = big.own = 3 * gib;
+        big.peak = 4 * gib;
+        big.charged = gib;
+        big.clients = 1;
+        small.usage = small.own = 5 * mib;
+        small.peak = 5 * mib;
+        slice.usage = root.usage = big.usage + small.usage;
+        slice.peak = root.peak = 4 * gib;
+        slice.charged = root.charged = gib;
+        slice.hard = slice.effective = big.effective = small.effective = 8 * gib;
+        slice.effective_id = big.effective_id = small.effective_id = slice.id;
+        small.soft = 4 * mib;
+        small.soft_count = 2;
+        fake_.accounts = {root, slice, small, big, idle};
+        fake_.clients = {client(0, "gone", small, 5 * mib), client(42, "python3", big, 3 * gib)};
+        fake_.clients[0].exited = true;
+        fake_.status.usage = root.usage;
+        fake_.status.charged = gib;
+        fake_.status.accounts = 5;
+        fake_.status.clients = 2;
+        sandbox_.add_process(42, big.path);
+        sandbox_.write(sandbox_.cgroup_mount() / "a.slice/big.service/memory.current",
+                       "1073741824\n");
+        sandbox_.write(sandbox_.cgroup_mount() / "a.slice/big.service/memory.max", "max\n");
+    }
+
+    static Account account(const std::string &path, std::uint64_t id,
+                           std::optional<std::uint64_t> parent, std::uint32_t level) {
+        Account account;
+
+        account.id = id;
+        account.parent_id = parent;
+        account.level = level;
+        account.path = path;
+        return account;
+    }
+
+    static Client client(std::uint32_t pid, const std::string &comm, const Account &account,
+                         std::uint64_t usage) {
+        Client client;
+
+        client.pid = pid;
+        client.comm = comm;
+        client.account_id = account.id;
+        client.path = account.path;
+        client.usage = client.peak = usage;
+        return client;
+    }
+
+    /// The value of an attribute in the only change that was made.
+    std::uint64_t changed(std::uint16_t attribute) {
+        EXPECT_EQ(fake_.changes.size(), 1U);
+        return AttributeReader(fake_.changes.at(0).attributes, UMACCT_A_STATUS_MAX).u64(attribute);
+    }
+};
+
+std::set<std::string> keys(const json &object) {
+    std::set<std::string> names;
+
+    for (const auto &item : object.items())
+        names.insert(item.key());
+    return names;
+}
+
+// --- what a wrong command line gets -------------------------------------------
+
+struct Wrong {
+    std::vector<const char *> words;
+    int code;
+    const char *says;
+};
+
+std::ostream &operator<<(std::ostream &out, const Wrong &wrong) {
+    for (const char *word : wrong.words)
+        out << word << ' ';
+    return out;
+}
+
+class WrongUse : public Cli, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(WrongUse, HasItsExitCodeNamesTheArgumentHintsAndChangesNothing) {
+    const Ran ran = run(GetParam().words);
+
+    EXPECT_EQ(ran.code, GetParam().code);
+    EXPECT_NE(ran.err.find(GetParam().says), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.err.rfind("umacct: ", 0), 0U) << ran.err;
+    EXPECT_NE(ran.err.find("\nhint: "), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cli, WrongUse,
+    testing::Values(
+        Wrong{{"lz"}, 2, "there is no verb 'lz'"},
+        Wrong{{"--frob"}, 2, "there is no option '--frob'"},
+        Wrong{{"ls", "--frob"}, 2, "there is no option '--frob'"},
+        Wrong{{"ls", "--sort", "colour"}, 2, "--sort"}, Wrong{{"show"}, 2, "TARGET is required"},
+        Wrong{{"show", "/idle", "x"}, 2, "one argument too many: 'x'"},
+        Wrong{{"show", "/nowhere"}, 1, "TARGET '/nowhere'"},
+        Wrong{{"show", ""}, 2, "TARGET is empty"}, Wrong{{"ls", "nowhere"}, 1, "TARGET 'nowhere'"},
+        Wrong{{"ps", "nowhere"}, 1, "TARGET 'nowhere'"},
+        Wrong{{"limit", "/idle", "--hard", "many"}, 2, "--hard: 'many' is not a size"},
+        Wrong{{"limit", "/idle", "--hard", ""}, 2, "--hard: '' is not a size"},
+        Wrong{{"limit", "/idle", "--soft", "-1"}, 2, "--soft: '-1' is not a size"},
+        Wrong{
+            {"limit", "/idle", "--hard", "99999999999999G"}, 2, "--hard: '99999999999999G' is too"},
+        Wrong{{"limit", "/idle", "--throttle", "5"}, 2, "--throttle: '5' is not a time"},
+        Wrong{{"limit", "/idle", "--view", "--no-view"}, 2, "--view excludes --no-view"},
+        Wrong{{"limit", "--hard", "1G"}, 2, "TARGET is missing"},
+        Wrong{{"limit", "/nowhere", "--hard", "1G"}, 1, "TARGET '/nowhere'"},
+        Wrong{{"limit", "", "--hard", "1G"}, 2, "TARGET is empty"},
+        Wrong{{"reserve", "lots"}, 2, "SIZE: 'lots' is not a size"},
+        Wrong{{"reserve", "max"}, 2, "SIZE: 'max' is not a size"},
+        Wrong{{"reserve", ""}, 2, "SIZE: '' is not a size"},
+        Wrong{{"charge", "maybe"}, 2, "MODE: maybe not in {on,off,inherit}"},
+        Wrong{{"charge", "inherit"}, 2, "MODE: the machine's default"},
+        Wrong{{"charge", "on", "/nowhere"}, 1, "TARGET '/nowhere'"},
+        Wrong{{"run"}, 2, "CMD is required"},
+        Wrong{{"run", "--hard", "x", "--", "true"}, 2, "--hard"},
+        Wrong{{"run", "--name", "a/b", "--", "true"}, 2, "--name: 'a/b'"},
+        Wrong{{"watch", "now"}, 2, "one argument too many: 'now'"}));
+
+TEST_F(Cli, WithoutTheModuleEveryVerbEndsWith3) {
+    const std::vector<std::vector<const char *>> verbs = {{},
+                                                          {"ls"},
+                                                          {"ps"},
+                                                          {"show", "/idle"},
+                                                          {"limit"},
+                                                          {"limit", "/idle", "--hard", "1G"},
+                                                          {"reserve", "off"},
+                                                          {"charge", "on"},
+                                                          {"run", "--", "true"},
+                                                          {"watch"}};
+    loaded_ = false;
+    for (const auto &words : verbs) {
+        const Ran ran = run(words);
+
+        EXPECT_EQ(ran.code, 3) << ran.err;
+        EXPECT_NE(ran.err.find("not loaded\nhint: "), std::string::npos) << ran.err;
+    }
+}
+
+TEST_F(Cli, WithoutPrivilegeChangesEndWith4) {
+    const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
+                                                          {"reserve", "1G"},
+                                                          {"charge", "on"},
+                                                          {"charge", "on", "42"}};
+
+    fake_.refuse_with = EPERM;
+    for (const auto &words : verbs) {
+        const Ran ran = run(words);
+
+        EXPECT_EQ(ran.code, 4) << ran.err;
+        EXPECT_NE(ran.err.find("permission denied"), std::string::npos) << ran.err;
+        EXPECT_NE(ran.err.find("hint: "), std::string::npos) << ran.err;
+    }
+}
+
+TEST_F(Cli, TheModulesRefusalNamesTheOption) {
+    fake_.refuse_with = EINVAL;
+    fake_.refused_attribute = UMACCT_A_ACCOUNT_SOFT;
+
+    const Ran ran = run({"limit", "/idle", "--soft", "3G", "--hard", "1G"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_EQ(ran.err, "umacct: /idle: --soft: the fake module refuses\n");
+}
+
+TEST_F(Cli, ADriverThatIsNotLoadedIsTheSummarysExitCode) {
+    fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
+
+    const Ran ran = run({});
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_NE(ran.out.find("driver not loaded"), std::string::npos);
+    EXPECT_EQ(run({"ls"}).code, 0);
+}
+
+// --- text ---------------------------------------------------------------------
+
+TEST_F(Cli, LsIsATreeOfWhatHoldsMemoryOrHasSettings) {
+    const Ran ran = run({"ls"});
+
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ(ran.err, "");
+    EXPECT_EQ("\n" + ran.out, R"(
+ACCOUNT             USAGE      PEAK     LIMIT   CHARGED  UNCHARGED  MEMORY.CURRENT  MEMORY.MAX
+/                3.00 GiB  4.00 GiB       max  1.00 GiB   2.00 GiB               -           -
+  a.slice        3.00 GiB  4.00 GiB  8.00 GiB  1.00 GiB   2.00 GiB               -           -
+    big.service  3.00 GiB  4.00 GiB  8.00 GiB  1.00 GiB   2.00 GiB        1.00 GiB         max
+    small        5.00 MiB  5.00 MiB  8.00 GiB       0 B   5.00 MiB               -           -
+)");
+}
+
+TEST_F(Cli, LsHasOrdersAndAFlatForm) {
+    const std::string all = run({"ls", "--flat", "--all", "--sort", "name"}).out;
+
+    EXPECT_LT(all.find("/a.slice/big.service"), all.find("/a.slice/small"));
+    EXPECT_LT(all.find("/a.slice/small"), all.find("/idle"));
+
+    const std::string largest = run({"ls", "--flat", "--sort", "own"}).out;
+    EXPECT_LT(largest.find("/a.slice/big.service"), largest.find("/a.slice/small"));
+    EXPECT_EQ(largest.find("/idle"), std::string::npos);
+}
+
+TEST_F(Cli, PsListsTheLargestFirstAndMarksWhatIsGone) {
+    const Ran ran = run({"ps"});
+
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_LT(ran.out.find(" 42  3.00 GiB"), ran.out.find("  -  5.00 MiB"));
+    EXPECT_NE(ran.out.find("gone (exited)"), std::string::npos);
+}
+
+TEST_F(Cli, NamesThatOthersChoseCantDriveTheTerminal) {
+    fake_.clients[1].comm = "\x1b[2Jevil\n";
+    fake_.accounts[3].path = "/a.slice/\x1b]0;x\x07";
+
+    for (const auto &words : std::vector<std::vector<const char *>>{{}, {"ps"}, {"ls", "--flat"}}) {
+        const Ran ran = run(words);
+
+        EXPECT_EQ(ran.out.find('\x1b'), std::string::npos);
+        EXPECT_EQ(ran.out.find('\x07'), std::string::npos);
+    }
+}
+
+TEST_F(Cli, AContainersPathBeginsAtTheContainer) {
+    const std::string id(64, 'a');
+
+    fake_.accounts[3].path = "/system.slice/docker-" + id + ".scope/init";
+    EXPECT_NE(run({"ls", "--flat"}).out.find("\ndocker aaaaaaaaaaaa/init "), std::string::npos);
+}
+
+TEST_F(Cli, ShowOfAPidHasThatProcessAlone) {
+    const json shown = run_json({"show", "42", "--json"});
+
+    EXPECT_EQ(shown["account"]["path"], "/a.slice/big.service");
+    ASSERT_EQ(shown["clients"].size(), 1U);
+    EXPECT_EQ(shown["clients"][0]["pid"], 42);
+}
+
+TEST_F(Cli, ShowOfACgroupThatNeverHeldMemoryHasWhatItInherits) {
+    sandbox_.add_cgroup("/a.slice/fresh/er");
+
+    const json shown = run_json({"-j", "show", "/a.slice/fresh/er"});
+    EXPECT_EQ(shown["account"]["usage"], 0);
+    EXPECT_EQ(shown["account"]["effective"], 8 * gib);
+    EXPECT_EQ(shown["account"]["hard"], nullptr);
+}
+
+TEST_F(Cli, TheSummarySaysWhatIsWrong) {
+    fake_.status.hooks.push_back({.name = "view",
+                                  .symbol = "si_meminfo",
+                                  .state = UMACCT_HOOK_FAILED,
+                                  .required = false,
+                                  .reason = "no such symbol",
+                                  .calls = 0,
+                                  .missed = 0});
+    fake_.status.hooks[0].missed = 3;
+    fake_.status.untracked = gib;
+    fake_.status.untracked_count = 2;
+
+    const Ran ran = run({});
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_NE(ran.out.find("warning: hook view (si_meminfo) failed: no such symbol"),
+              std::string::npos);
+    EXPECT_NE(ran.out.find("missed 3 of 15 calls"), std::string::npos);
+    EXPECT_NE(ran.out.find("warning: 2 allocations of 1.00 GiB could not be recorded"),
+              std::string::npos);
+    EXPECT_EQ(run_json({"--json"})["warnings"].size(), 3U);
+    EXPECT_NE(run({"ls"}).err.find("warning: "), std::string::npos);
+}
+
+TEST_F(Cli, AnUnknownDriverIsNeverASilentZero) {
+    fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
+    fake_.status.reason = "version 999.1 is newer than this module";
+    for (const auto &words : std::vector<std::vector<const char *>>{{"ls"}, {"ps"}})
+        EXPECT_NE(run(words).err.find(
+                      "nothing is accounted: driver 550.163.01 is unknown: version 999.1"),
+                  std::string::npos);
+}
+
+TEST_F(Cli, EveryVerbExplainsItself) {
+    for (const char *verb : {"ls", "ps", "show", "limit", "reserve", "charge", "run", "watch"}) {
+        const Ran ran = run({verb, "--help"});
+
+        EXPECT_EQ(ran.code, 0);
+        EXPECT_NE(ran.out.find("Examples:\n  umacct " + std::string(verb)), std::string::npos)
+            << verb;
+        EXPECT_EQ(ran.err, "");
+    }
+}
+
+TEST_F(Cli, VersionWithAndWithoutTheModule) {
+    EXPECT_NE(run({"--version"}).out.find("(netlink ABI 1)\nmodule 0.1.0\n"), std::string::npos);
+    loaded_ = false;
+    EXPECT_NE(run({"--version"}).out.find("module not loaded"), std::string::npos);
+    EXPECT_EQ(run({"--version"}).code, 0);
+    EXPECT_EQ(run_json({"--version", "-j"})["module_version"], nullptr);
+}
+
+// --- JSON ---------------------------------------------------------------------
+
+const std::set<std::string> account_keys = {
+    "id",
+    "parent_id",
+    "level",
+    "path",
+    "owner",
+    "usage",
+    "own",
+    "peak",
+    "charged",
+    "uncharged",
+    "managed",
+    "allocs",
+    "frees",
+    "failures",
+    "refusals",
+    "clients",
+    "soft",
+    "hard",
+    "throttle",
+    "view",
+    "charge",
+    "charge_effective",
+    "effective",
+    "effective_id",
+    "throttled",
+    "local_soft_count",
+    "local_hard_count",
+    "reserve_count",
+};
+
+const std::set<std::string> client_keys = {
+    "pid",  "start_time", "comm",      "account_id", "path",   "owner", "usage",
+    "peak", "charged",    "uncharged", "managed",    "allocs", "frees", "exited"};
+
+TEST_F(Cli, TheKeysOfTheSummaryAreStable) {
+    const json summary = run_json({"--json"});
+
+    EXPECT_EQ(
+        keys(summary),
+        (std::set<std::string>{
+            "schema",        "module_version",  "driver_state", "driver_version", "uvm_state",
+            "reason",        "flags",           "usage",        "charged",        "uncharged",
+            "driver_usage",  "driver_peak",     "managed",      "untracked",      "stale_count",
+            "accounts",      "untracked_count", "clients",      "records",        "reserve",
+            "reserve_count", "charge_default",  "events_sent",  "events_lost",    "hooks",
+            "memory",        "driver_memory",   "warnings",     "top_accounts",   "top_clients"}));
+    EXPECT_EQ(keys(summary["flags"]),
+              (std::set<std::string>{"memcg_v2", "kmem", "native_charge", "page_pools",
+                                     "charge_ready", "view_ready", "cgroup_v2", "selftest"}));
+    EXPECT_EQ(keys(summary["hooks"][0]),
+              (std::set<std::string>{"name", "symbol", "state", "required", "reason", "calls",
+                                     "missed"}));
+    EXPECT_EQ(summary["memory"],
+              (json{{"total", 16 * gib}, {"free", gib}, {"available", 2 * gib}}));
+    EXPECT_EQ(keys(summary["top_accounts"][0]), account_keys);
+    EXPECT_EQ(summary["top_accounts"][0]["path"], "/a.slice/big.service");
+    EXPECT_EQ(summary["top_accounts"].size(), 2U);
+    EXPECT_EQ(keys(summary["top_clients"][0]), client_keys);
+}
+
+TEST_F(Cli, TheKeysOfTheListsAreStable) {
+    std::set<std::string> with_memory = account_keys;
+    std::set<std::string> with_path = account_keys;
+
+    with_memory.insert({"memory_current", "memory_max"});
+    with_path.insert("effective_path");
+    EXPECT_EQ(keys(run_json({"ls", "--json"})["accounts"][0]), with_memory);
+    EXPECT_EQ(keys(run_json({"limit", "--json"})["accounts"][0]), with_path);
+    EXPECT_EQ(keys(run_json({"charge", "--json"})["accounts"][0]), account_keys);
+    EXPECT_EQ(keys(run_json({"ps", "--json"})["clients"][0]), client_keys);
+    EXPECT_EQ(keys(run_json({"show", "--json", "/a.slice"})),
+              (std::set<std::string>{"schema", "account", "clients"}));
+    EXPECT_EQ(keys(run_json({"reserve", "--json"})),
+              (std::set<std::string>{"schema", "reserve", "reserve_count", "available"}));
+}
+
+TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
+    const json accounts = run_json({"ls", "--json"})["accounts"];
+    const json &big = accounts[2];
+
+    EXPECT_EQ(big["path"], "/a.slice/big.service");
+    EXPECT_EQ(big["usage"], 3 * gib);
+    EXPECT_EQ(big["uncharged"], 2 * gib);
+    EXPECT_EQ(big["soft"], nullptr);
+    EXPECT_EQ(big["effective"], 8 * gib);
+    EXPECT_EQ(big["memory_current"], gib);
+    EXPECT_EQ(big["memory_max"], nullptr);
+    EXPECT_EQ(big["owner"],
+              (json{{"kind", "unit"}, {"runtime", "systemd"}, {"id", "big.service"}}));
+    EXPECT_EQ(accounts[0]["parent_id"], nullptr);
+}
+
+TEST_F(Cli, BytesThatAreNoTextStillMakeJson) {
+    fake_.clients[1].comm = "a\xff\x01";
+    EXPECT_EQ(run_json({"ps", "--json"})["clients"][0]["comm"], "a\xef\xbf\xbd\x01");
+}
+
+// --- changes ------------------------------------------------------------------
+
+TEST_F(Cli, LimitSetsWhatWasAskedAndSaysNothing) {
+    const Ran ran = run({"limit", "/idle", "--hard", "1.5G", "--view"});
+
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out + ran.err, "");
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), gib + gib / 2);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_ID), fake_.accounts[4].id);
+}
+
+TEST_F(Cli, ALimitBelowTheUsageIsSetWithANote) {
+    fake_.accounts[3].effective = gib;
+
+    const Ran ran = run({"limit", "42", "--hard", "1G"});
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_NE(ran.err.find("note: /a.slice/big.service holds 3.00 GiB already"), std::string::npos);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
+TEST_F(Cli, LimitListsWhatBinds) {
+    const Ran ran = run({"limit"});
+
+    EXPECT_NE(ran.out.find("/a.slice              3.00 GiB       max  8.00 GiB   8.00 GiB  itself"),
+              std::string::npos)
+        << ran.out;
+    EXPECT_NE(
+        ran.out.find("/a.slice/small        5.00 MiB  4.00 MiB       max   8.00 GiB  /a.slice"),
+        std::string::npos)
+        << ran.out;
+    EXPECT_EQ(ran.out.find("/idle"), std::string::npos);
+}
+
+TEST_F(Cli, ReserveIsSetInBytes) {
+    EXPECT_EQ(run({"reserve", "4G"}).code, 0);
+    EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
+    EXPECT_EQ(run({"reserve", "off"}).code, 0);
+    EXPECT_EQ(fake_.changes.size(), 2U);
+}
+
+TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
+    EXPECT_EQ(run({"charge", "on"}).code, 0);
+    EXPECT_EQ(run({"charge", "inherit", "/idle"}).code, 0);
+    ASSERT_EQ(fake_.changes.size(), 2U);
+    EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_CONFIG_SET);
+    EXPECT_EQ(AttributeReader(fake_.changes[0].attributes, UMACCT_A_STATUS_MAX)
+                  .u32(UMACCT_A_STATUS_CHARGE_DEFAULT),
+              UMACCT_CHARGE_ON);
+    EXPECT_EQ(fake_.changes[1].command, UMACCT_CMD_ACCOUNT_SET);
+}
+
+TEST_F(Cli, ChargeSaysWhyItIsNotPossible) {
+    fake_.status.flags = UMACCT_STATUS_MEMCG_V2 | UMACCT_STATUS_CGROUP_V2 | UMACCT_STATUS_SELFTEST;
+    EXPECT_NE(run({"charge"}).out.find("cgroup.memory=nokmem"), std::string::npos);
+    fake_.status.flags |= UMACCT_STATUS_NATIVE_CHARGE;
+    EXPECT_EQ(run_json({"charge", "-j"})["obstacle"], "this driver charges its pages itself");
+}
+
+// --- events -------------------------------------------------------------------
+
+Event refusal(std::uint64_t sequence) {
+    Event event;
+
+    event.type = UMACCT_EVENT_HARD_REFUSED;
+    event.sequence = sequence;
+    event.time_ns = 1'700'000'000'000'000'000;
+    event.path = "/a/b";
+    event.limit_id = 5;
+    event.limit_path = "/a";
+    event.pid = 42;
+    event.comm = "python3";
+    event.size = mib;
+    event.usage = 2 * mib;
+    event.limit = 2 * mib;
+    return event;
+}
+
+std::vector<json> lines_of(const std::string &text) {
+    std::istringstream stream(text);
+    std::vector<json> lines;
+
+    for (std::string line; std::getline(stream, line);)
+        lines.push_back(json::parse(line));
+    return lines;
+}
+
+TEST_F(Cli, WatchPrintsOneObjectALineAndEndsWithTheModule) {
+    fake_.to_receive = {{.events = {test::encode(refusal(1)), test::encode(refusal(2))}}};
+
+    const Ran ran = run({"watch", "--json"});
+    const auto lines = lines_of(ran.out);
+    EXPECT_TRUE(fake_.subscribed);
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_NE(ran.err.find("unloaded"), std::string::npos);
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(keys(lines[0]), (std::set<std::string>{"schema", "type", "seq", "time", "account_id",
+                                                     "path", "owner", "limit_id", "limit_path",
+                                                     "pid", "comm", "size", "usage", "limit"}));
+    EXPECT_EQ(lines[0]["type"], "hard_refused");
+    EXPECT_EQ(lines[1]["seq"], 2);
+}
+
+TEST_F(Cli, WatchCountsWhatAGapLost) {
+    fake_.status.events_sent = 10;
+    fake_.to_receive = {{.events = {test::encode(refusal(10)), test::encode(refusal(11)),
+                                    test::encode(refusal(15))}}};
+
+    const auto lines = lines_of(run({"watch", "--json"}).out);
+    ASSERT_EQ(lines.size(), 4U);
+    EXPECT_EQ(lines[2], (json{{"schema", 1}, {"type", "lost"}, {"count", 3}}));
+    EXPECT_EQ(lines[3]["seq"], 15);
+}
+
+TEST_F(Cli, WatchCountsWhatAnOverrunLostThoughNothingFollows) {
+    fake_.sent_while_watching = 9;
+    fake_.to_receive = {
+        {.events = {test::encode(refusal(1))}}, {.events = {}, .overrun = true}, {}};
+
+    const Ran ran = run({"watch"});
+    EXPECT_NE(ran.out.find("refused 1.00 MiB: 2.00 MiB used of the hard limit 2.00 MiB of /a\n"
+                           "8 events were lost"),
+              std::string::npos)
+        << ran.out;
+}
+
+} // namespace
+} // namespace umacct

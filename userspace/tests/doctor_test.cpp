@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The doctor on machines that have one thing wrong each.
+#include <string>
+
+#include "tests/tool_fixture.h"
+
+namespace umacct {
+namespace {
+
+using nlohmann::json;
+using test::Ran;
+
+class Doctor : public test::ToolFixture {
+protected:
+    Doctor() {
+        write("proc/sys/kernel/osrelease", "6.12.1-test\n");
+        write("lib/modules/6.12.1-test/modules.dep", "updates/dkms/umacct.ko.xz:\n");
+        write("cgroup/cgroup.controllers", "cpu memory pids\n");
+        write("cgroup/cgroup.subtree_control", "cpu memory\n");
+        write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
+        write("sys/module/umacct/taint", "OE\n");
+        write("dev/nvidiactl", "");
+        write("proc/driver/nvidia/version",
+              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.163.01\n");
+        fake_.status.charge_default = UMACCT_CHARGE_ON;
+        fake_.status.module_version = UMACCT_VERSION;
+    }
+
+    void write(const std::string &file, const std::string &text) {
+        sandbox_.write(sandbox_.proc().parent_path() / file, text);
+    }
+
+    void secure_boot() {
+        write("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+              std::string("\6\0\0\0\1", 5));
+    }
+
+    /// The check of that name; with a mend exactly when it isn't well.
+    json check(const std::string &name) {
+        const json document = run_json({"doctor", "--json"});
+        json found;
+
+        for (const json &each : document["checks"]) {
+            EXPECT_EQ(each["state"] == "ok", each["mend"].is_null()) << each;
+            if (each["check"] == name && (found.is_null() || each["state"] != "ok"))
+                found = each;
+        }
+        EXPECT_FALSE(found.is_null()) << name;
+        return found;
+    }
+
+    void expect(const std::string &name, const std::string &state, const std::string &says,
+                int code) {
+        const json found = check(name);
+
+        EXPECT_EQ(found["state"], state);
+        EXPECT_NE(found["says"].get<std::string>().find(says), std::string::npos) << found;
+        EXPECT_EQ(run({"doctor"}).code, code);
+    }
+};
+
+TEST_F(Doctor, AHealthyMachine) {
+    const json document = run_json({"doctor", "--json"});
+
+    EXPECT_EQ(document["healthy"], true);
+    EXPECT_EQ(document["failed"], 0);
+    EXPECT_EQ(document["warned"], 0) << document;
+    expect("driver", "ok", "550.163.01, open flavour, accounted", 0);
+    EXPECT_NE(run({"doctor"}).out.find("\nhealthy: 0 failed, 0 warnings\n"), std::string::npos);
+}
+
+TEST_F(Doctor, TheModuleIsMissing) {
+    loaded_ = false;
+    expect("module", "fail", "not loaded", 3);
+    expect("signature", "ok", "need not be signed", 3);
+    secure_boot();
+    expect("signature", "warn", "must be signed", 3);
+}
+
+TEST_F(Doctor, VersionsDiffer) {
+    fake_.status.module_version = "0.0.1";
+    expect("module", "warn", "module 0.0.1, tool " UMACCT_VERSION, 0);
+}
+
+TEST_F(Doctor, ProbesDoNotFire) {
+    fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_SELFTEST);
+    write("sys/kernel/debug/kprobes/enabled", "0\n");
+    expect("probes", "fail", "did not fire", 1);
+    EXPECT_NE(check("probes")["mend"].get<std::string>().find("echo 1"), std::string::npos);
+}
+
+TEST_F(Doctor, NotInstalledForThisKernel) {
+    write("lib/modules/6.12.1-test/modules.dep", "kernel/fs/ext4.ko:\n");
+    expect("installed", "warn", "not installed for kernel 6.12.1-test", 0);
+}
+
+TEST_F(Doctor, SecureBootAndLockdown) {
+    expect("signature", "ok", "is unsigned, which is well here", 0);
+    write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+    expect("signature", "warn", "will not load again", 0);
+    secure_boot();
+    expect("signature", "warn", "Secure Boot on, lockdown none [integrity]", 0);
+    write("sys/module/umacct/taint", "O\n");
+    expect("signature", "ok", "is signed", 0);
+}
+
+TEST_F(Doctor, Dkms) {
+    expect("dkms", "ok", "not used", 0);
+    write("var/lib/dkms/umacct/0.1.0/6.1.0-old/x86_64/log/make.log", "");
+    expect("dkms", "warn", "not built for kernel 6.12.1-test", 0);
+    write("var/lib/dkms/umacct/0.1.0/6.12.1-test/x86_64/log/make.log", "");
+    expect("dkms", "ok", "built for kernel 6.12.1-test", 0);
+}
+
+TEST_F(Doctor, Cgroups) {
+    write("cgroup/cgroup.subtree_control", "cpu\n");
+    expect("memory controller", "warn", "not delegated", 0);
+    write("cgroup/cgroup.controllers", "cpu\n");
+    expect("memory controller", "warn", "no memory controller", 0);
+    write("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n");
+    expect("cgroups", "fail", "no cgroup v2 hierarchy is mounted", 1);
+}
+
+TEST_F(Doctor, TheDriver) {
+    fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
+    fake_.status.reason = "version 999.1 is newer than this module";
+    expect("driver", "fail", "is unknown, nothing is accounted: version 999.1", 1);
+    fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
+    expect("driver", "fail", "not loaded", 1);
+    fake_.status.uvm_state = UMACCT_DRIVER_BROKEN;
+    expect("nvidia-uvm", "warn", "broken", 1);
+}
+
+TEST_F(Doctor, EachHookHasALine) {
+    Hook hook;
+
+    hook.name = "view";
+    hook.symbol = "si_meminfo";
+    hook.state = UMACCT_HOOK_FAILED;
+    hook.reason = "no such symbol";
+    fake_.status.hooks.push_back(hook);
+    expect("hook view", "warn", "si_meminfo: failed: no such symbol", 0);
+    fake_.status.hooks.back().required = true;
+    expect("hook view", "fail", "si_meminfo: failed", 1);
+    fake_.status.hooks.back() = fake_.status.hooks.front();
+    fake_.status.hooks.back().name = "deaf";
+    fake_.status.hooks.back().missed = 3;
+    expect("hook deaf", "fail", ", 3 missed", 1);
+    EXPECT_EQ(check("hook deaf")["values"]["missed"], 3);
+}
+
+TEST_F(Doctor, WhatMakesTheFiguresWrong) {
+    fake_.status.untracked_count = 2;
+    fake_.status.untracked = 1 << 20;
+    expect("untracked", "fail", "2 allocations of 1.00 MiB", 1);
+    fake_.status.stale_count = 1;
+    expect("stale", "warn", "1 record dropped", 1);
+    fake_.status.events_lost = 5;
+    expect("events", "warn", "5 lost", 1);
+}
+
+TEST_F(Doctor, WhatTheKernelAndTheDriverDoWithMemory) {
+    fake_.status.flags |= UMACCT_STATUS_PAGE_POOLS;
+    expect("driver pools", "warn", "belong to nobody", 0);
+    fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_KMEM);
+    write("proc/cmdline", "quiet cgroup.memory=nokmem\n");
+    expect("kernel memory", "warn", "charging can't work", 0);
+    EXPECT_EQ(check("kernel memory")["mend"], "boot without cgroup.memory=nokmem");
+    fake_.status.charge_default = UMACCT_CHARGE_OFF;
+    fake_.status.usage = 3 << 20;
+    fake_.status.charged = 1 << 20;
+    expect("blind spot", "warn", "1.00 MiB charged, 2.00 MiB uncharged", 0);
+    EXPECT_EQ(check("blind spot")["values"]["uncharged"], 2 << 20);
+    fake_.status.flags |= UMACCT_STATUS_NATIVE_CHARGE;
+    expect("blind spot", "ok", "charges its pages itself", 0);
+}
+
+TEST_F(Doctor, RuntimesAreNamed) {
+    expect("runtimes", "ok", "none found", 0);
+    write("run/docker.sock", "");
+    sandbox_.write(sandbox_.proc().parent_path() / "run/systemd/system/x", "");
+    expect("runtimes", "ok", "systemd, docker", 0);
+}
+
+TEST_F(Doctor, WhatTheModuleSaysIsPrintable) {
+    fake_.status.driver_version = "1\x1b[2J";
+    EXPECT_EQ(run({"doctor"}).out.find('\x1b'), std::string::npos);
+}
+
+} // namespace
+} // namespace umacct

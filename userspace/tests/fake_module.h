@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// A kernel module that lives in the test: answers from values, and remembers
+/// what it was told. It encodes what it is given, so that the code under test
+/// decodes real attributes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/model.h"
+#include "lib/transport.h"
+
+namespace umacct::test {
+
+struct FakeModule {
+    struct Request {
+        umacct_cmd command;
+        Payload attributes;
+    };
+
+    Status status;
+    std::vector<Account> accounts;
+    std::vector<Client> clients;
+    std::vector<Received> to_receive; ///< answers of receive(), in order; gone after the last
+
+    std::uint64_t sent_while_watching = 0; ///< added to events_sent by the first receive()
+
+    int interruptions = 0;               ///< that many dumps are interrupted
+    std::optional<int> refuse_with;      ///< errno that every change gets
+    std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
+
+    std::vector<Request> changes; ///< what was set
+    int dumps = 0;
+    bool subscribed = false;
+
+    /// A driver with all hooks armed, on a kernel that can do everything.
+    FakeModule();
+
+    std::unique_ptr<Transport> connect();
+};
+
+Payload encode(const Status &status);
+Payload encode(const Account &account);
+Payload encode(const Client &client);
+Payload encode(const Event &event);
+
+} // namespace umacct::test

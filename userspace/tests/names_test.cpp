@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/names.h"
+
+#include <gtest/gtest.h>
+
+namespace umacct {
+namespace {
+
+constexpr const char *id = "4f5a9c0b7d1e2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9001ab";
+
+struct Recorded {
+    std::string path;
+    const char *runtime; ///< null: names no owner
+    std::string owner;
+    OwnerKind kind;
+};
+
+std::ostream &operator<<(std::ostream &out, const Recorded &recorded) {
+    return out << recorded.path;
+}
+
+std::string with_id(const std::string &before, const std::string &after = "") {
+    return before + id + after;
+}
+
+class RecordedPath : public testing::TestWithParam<Recorded> {};
+
+TEST_P(RecordedPath, TellsItsOwner) {
+    const Recorded &recorded = GetParam();
+    const auto owner = owner_of(recorded.path);
+
+    if (recorded.runtime == nullptr) {
+        EXPECT_FALSE(owner) << owner->label();
+        return;
+    }
+    ASSERT_TRUE(owner);
+    EXPECT_EQ(owner->runtime, recorded.runtime);
+    EXPECT_EQ(owner->id, recorded.owner);
+    EXPECT_EQ(owner->kind, recorded.kind);
+}
+
+constexpr const char *uid = "8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab";
+
+// Paths as each runtime makes them, with the systemd driver and with cgroupfs.
+INSTANTIATE_TEST_SUITE_P(
+    Names, RecordedPath,
+    testing::Values(
+        Recorded{with_id("/system.slice/docker-", ".scope"), "docker", id, OwnerKind::container},
+        Recorded{with_id("/docker/"), "docker", id, OwnerKind::container},
+        Recorded{with_id("/machine.slice/libpod-", ".scope"), "podman", id, OwnerKind::container},
+        Recorded{
+            with_id("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-", ".scope"),
+            "podman", id, OwnerKind::container},
+        Recorded{with_id("/libpod_parent/libpod-"), "podman", id, OwnerKind::container},
+        Recorded{with_id("/libpod_parent/"), "podman", id, OwnerKind::container},
+        Recorded{with_id("/machine.slice/libpod-conmon-", ".scope"), "systemd",
+                 with_id("libpod-conmon-", ".scope"), OwnerKind::unit},
+        Recorded{with_id("/machine.slice/libpod-", ".scope/container"), nullptr, "",
+                 OwnerKind::unit},
+        Recorded{with_id("/kubepods.slice/kubepods-burstable.slice/"
+                         "kubepods-burstable-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice/"
+                         "cri-containerd-",
+                         ".scope"),
+                 "containerd", id, OwnerKind::container},
+        Recorded{with_id("/kubepods.slice/kubepods-besteffort.slice/"
+                         "kubepods-besteffort-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice/crio-",
+                         ".scope"),
+                 "cri-o", id, OwnerKind::container},
+        Recorded{"/kubepods.slice/kubepods-burstable.slice/"
+                 "kubepods-burstable-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice",
+                 "kubernetes", uid, OwnerKind::pod},
+        Recorded{"/kubepods.slice/kubepods-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice",
+                 "kubernetes", uid, OwnerKind::pod},
+        Recorded{"/kubepods.slice/kubepods-burstable.slice/"
+                 "kubepods-burstable-pod0123456789abcdef0123456789abcdef.slice",
+                 "kubernetes", "0123456789abcdef0123456789abcdef", OwnerKind::pod},
+        Recorded{std::string("/kubepods/burstable/pod") + uid, "kubernetes", uid, OwnerKind::pod},
+        Recorded{with_id(std::string("/kubepods/burstable/pod") + uid + "/"), "kubernetes", id,
+                 OwnerKind::container},
+        Recorded{with_id("/system.slice/nerdctl-", ".scope"), "containerd", id,
+                 OwnerKind::container},
+        Recorded{"/kubepods.slice/kubepods-burstable.slice", "systemd", "kubepods-burstable.slice",
+                 OwnerKind::unit},
+        Recorded{"/system.slice/ollama.service", "systemd", "ollama.service", OwnerKind::unit},
+        Recorded{"/user.slice/user-1000.slice/session-3.scope", "systemd", "session-3.scope",
+                 OwnerKind::unit},
+        Recorded{"/user.slice", "systemd", "user.slice", OwnerKind::unit},
+        Recorded{"/docker/4f5a9c0b7d1e", nullptr, "", OwnerKind::unit},
+        Recorded{with_id("/elsewhere/"), nullptr, "", OwnerKind::unit},
+        Recorded{"/system.slice/docker-ABC.scope", "systemd", "docker-ABC.scope", OwnerKind::unit},
+        Recorded{"/tripod", nullptr, "", OwnerKind::unit},
+        Recorded{"/", nullptr, "", OwnerKind::unit}));
+
+TEST(Names, TheNearestOwnerIsFoundFromBelow) {
+    const auto owner = nearest_owner(with_id("/machine.slice/libpod-", ".scope/container/inner"));
+
+    ASSERT_TRUE(owner);
+    EXPECT_EQ(owner->label(), "podman 4f5a9c0b7d1e");
+    EXPECT_FALSE(nearest_owner("/a/b"));
+    EXPECT_FALSE(nearest_owner("/"));
+}
+
+} // namespace
+} // namespace umacct

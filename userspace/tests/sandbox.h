@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// A directory with a cgroup hierarchy and a /proc made of plain files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace umacct::test {
+
+class Sandbox {
+public:
+    /// root: path of the cgroup that is mounted at cgroup_mount().
+    explicit Sandbox(const std::string &root = "/");
+    Sandbox(const Sandbox &) = delete;
+    Sandbox &operator=(const Sandbox &) = delete;
+    Sandbox(Sandbox &&) = delete;
+    Sandbox &operator=(Sandbox &&) = delete;
+    ~Sandbox();
+
+    std::filesystem::path proc() const { return top_ / "proc"; }
+
+    std::filesystem::path cgroup_mount() const { return top_ / "cgroup"; }
+
+    /// Makes the cgroup, below the mount point; its id.
+    std::uint64_t add_cgroup(const std::string &path) const;
+    void add_process(std::uint32_t pid, const std::string &cgroup) const;
+    static void write(const std::filesystem::path &file, const std::string &text);
+
+private:
+    std::filesystem::path top_;
+};
+
+} // namespace umacct::test

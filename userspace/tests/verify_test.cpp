@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The proof's reasoning, on machines that exist here only; and what the verb
+/// asks for before it touches anything.
+#include "lib/verify.h"
+
+#include <algorithm>
+
+#include <umacct.h>
+
+#include "tests/tool_fixture.h"
+
+namespace umacct {
+namespace {
+
+constexpr std::uint64_t mib = 1ULL << 20;
+constexpr std::uint64_t size = 32 * mib;
+
+/// A machine with a driver, of which each part may be broken.
+class FakeBench : public Bench {
+public:
+    bool charges = false;   ///< by itself
+    bool can_charge = true; ///< when umacct tells it to
+    bool keeps_limit = true;
+    bool kills = false; ///< instead of refusing
+    bool leaks = false; ///< what is freed stays
+    std::uint32_t refusal = 0x51;
+    std::uint64_t room = UMACCT_UNLIMITED; ///< what something above lets through
+
+    std::vector<AccountChange> changes;
+
+    void set_memory_max(std::uint64_t bytes) override { memory_max_ = bytes; }
+
+    void set_account(const AccountChange &change) override {
+        changes.push_back(change);
+        hard_ = change.hard.value_or(hard_);
+        charging_ = change.charge == UMACCT_CHARGE_ON && can_charge;
+    }
+
+    Allocation allocate(std::uint64_t bytes) override {
+        const bool seen = charges || charging_;
+        std::uint64_t most = room;
+
+        if (keeps_limit)
+            most = std::min(most, hard_);
+        if (seen && most > memory_max_ - own_) {
+            most = memory_max_ / mib * mib - mib;
+            ++(kills ? events_.oom_kills : events_.max);
+        }
+        usage_ = std::min(bytes, most);
+        charged_ = seen ? usage_ : 0;
+        return {.bytes = usage_, .status = usage_ == bytes ? 0 : refusal};
+    }
+
+    void free_all() override {
+        if (!leaks)
+            usage_ = charged_ = 0;
+    }
+
+    Figures figures() override {
+        return {.memory_current = own_ + charged_,
+                .memory_free = 1000 * mib - usage_,
+                .usage = usage_,
+                .charged = charged_};
+    }
+
+    MemoryEvents events() override { return events_; }
+
+private:
+    static constexpr std::uint64_t own_ = 300 * 1024;
+    std::uint64_t memory_max_ = UMACCT_UNLIMITED;
+    std::uint64_t hard_ = UMACCT_UNLIMITED;
+    bool charging_ = false;
+    std::uint64_t usage_ = 0;
+    std::uint64_t charged_ = 0;
+    MemoryEvents events_{.max = 7, .oom_kills = 0};
+};
+
+std::vector<Finding> findings(FakeBench &bench, const std::string &no_charging = "") {
+    std::vector<Finding> found;
+
+    for (const Step &step : verify(bench, size, mib, no_charging))
+        found.push_back(step.finding);
+    return found;
+}
+
+using Findings = std::vector<Finding>;
+
+TEST(Verify, ABlindMachineThatUmacctMends) {
+    FakeBench bench;
+    const std::vector<Step> steps = verify(bench, size, mib, "");
+
+    EXPECT_EQ(steps[0].finding, Finding::blind);
+    EXPECT_EQ(steps[0].got.bytes, size);
+    EXPECT_EQ(steps[0].memory_max, size / 2);
+    EXPECT_EQ(steps[0].seen(), 0U);
+    EXPECT_EQ(steps[0].before.memory_free - steps[0].during.memory_free, size);
+    EXPECT_EQ(steps[1].finding, Finding::holds);
+    EXPECT_EQ(steps[1].during.usage, size / 2);
+    EXPECT_EQ(steps[1].memory_max, UMACCT_UNLIMITED);
+    EXPECT_EQ(steps[2].finding, Finding::holds);
+    EXPECT_EQ(steps[2].seen(), steps[2].got.bytes);
+    EXPECT_EQ(steps[2].events.max, 1U);
+    ASSERT_EQ(bench.changes.size(), 2U);
+    EXPECT_EQ(bench.changes[1].hard, UMACCT_UNLIMITED);
+}
+
+TEST(Verify, AMachineWhoseDriverChargesIsNotBlind) {
+    FakeBench bench;
+
+    bench.charges = true;
+    EXPECT_EQ(findings(bench, "the driver charges"),
+              (Findings{Finding::charged, Finding::holds, Finding::skipped}));
+    EXPECT_EQ(bench.changes.size(), 1U);
+}
+
+TEST(Verify, ALimitThatDoesNotHoldIsNoticed) {
+    FakeBench bench;
+
+    bench.keeps_limit = false;
+    EXPECT_EQ(findings(bench)[1], Finding::fails);
+}
+
+TEST(Verify, ALimitThatRefusesTooEarlyIsNoticed) {
+    FakeBench bench;
+
+    bench.room = 4 * mib;
+    EXPECT_EQ(findings(bench), (Findings{Finding::unclear, Finding::fails, Finding::fails}));
+}
+
+TEST(Verify, AnotherAnswerThanOutOfMemoryIsNoticed) {
+    FakeBench bench;
+
+    bench.refusal = 0x1f;
+    const std::vector<Step> steps = verify(bench, size, mib, "");
+    EXPECT_EQ(steps[1].finding, Finding::fails);
+    EXPECT_NE(steps[1].says.find("0x1f instead of 0x51"), std::string::npos);
+}
+
+TEST(Verify, ChargingThatDoesNothingIsNoticed) {
+    FakeBench bench;
+
+    bench.can_charge = false;
+    EXPECT_EQ(findings(bench), (Findings{Finding::blind, Finding::holds, Finding::fails}));
+}
+
+TEST(Verify, AKillIsNoticed) {
+    FakeBench bench;
+
+    bench.kills = true;
+    EXPECT_EQ(findings(bench)[2], Finding::fails);
+}
+
+TEST(Verify, MemoryThatStaysIsNoticed) {
+    FakeBench bench;
+
+    bench.leaks = true;
+    EXPECT_EQ(findings(bench)[1], Finding::fails);
+}
+
+// --- the verb -------------------------------------------------------------------
+
+using VerifyVerb = test::ToolFixture;
+
+TEST_F(VerifyVerb, RefusesASizeThatIsNotSmall) {
+    for (const char *text : {"1G", "65M", "7M", "0", "lots", "max", ""}) {
+        const test::Ran ran = run({"verify", "--size", text});
+
+        EXPECT_EQ(ran.code, 2) << text;
+        EXPECT_NE(ran.err.find("--size: "), std::string::npos) << ran.err;
+        EXPECT_NE(ran.err.find("\nhint: "), std::string::npos) << ran.err;
+    }
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+TEST_F(VerifyVerb, KeepsAwayFromAMachineThatIsShortOfMemory) {
+    fake_.status.reserve = 2ULL << 30; // which is all that is available
+
+    const test::Ran ran = run({"verify"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_NE(ran.err.find("2.00 GiB are available, and it wants 2.25 GiB"), std::string::npos)
+        << ran.err;
+}
+
+TEST_F(VerifyVerb, NeedsTheModuleAndADriverThatItAccounts) {
+    fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
+    EXPECT_EQ(run({"verify"}).code, 1);
+    fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
+    EXPECT_EQ(run({"verify"}).code, 3);
+    loaded_ = false;
+    EXPECT_EQ(run({"verify", "--json"}).code, 3);
+}
+
+} // namespace
+} // namespace umacct

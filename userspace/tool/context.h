@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What every verb works with: the module, the cgroups, where to print.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "lib/cgroup.h"
+#include "lib/meminfo.h"
+#include "lib/module.h"
+#include "lib/target.h"
+#include "lib/transport.h"
+
+namespace umacct::tool {
+
+/// The outside world; tests put their own here.
+struct Surroundings {
+    std::function<std::unique_ptr<Transport>()> connect;
+    std::filesystem::path proc;
+    std::ostream &out;
+    std::ostream &err;
+    bool colour = false;              ///< out is a terminal that may show colours
+    std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
+};
+
+class Context {
+public:
+    explicit Context(Surroundings surroundings);
+
+    /// Connects on first use. Throws Error: missing when the module isn't loaded.
+    Module &module();
+
+    const Cgroups &cgroups() const { return cgroups_; }
+
+    Target resolve(const std::string &target) const { return resolve_target(target, cgroups_); }
+
+    Meminfo meminfo() const;
+
+    const std::filesystem::path &root() const { return surroundings_.root; }
+
+    /// Where procfs is.
+    const std::filesystem::path &proc() const { return surroundings_.proc; }
+
+    std::ostream &out() { return surroundings_.out; }
+
+    std::ostream &err() { return surroundings_.err; }
+
+    bool colour() const { return surroundings_.colour; }
+
+    /// Prints to err what makes the figures wrong or incomplete.
+    void warn_if_degraded(const Status &status);
+
+    bool json = false; ///< --json
+    int exit_code = 0; ///< of a verb that neither simply succeeds nor throws
+
+private:
+    Surroundings surroundings_;
+    Cgroups cgroups_;
+    std::optional<Module> module_;
+};
+
+} // namespace umacct::tool

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/json.h"
+
+namespace umacct::tool {
+
+namespace {
+
+template <class T>
+Json nullable(const std::optional<T> &value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+/// Empty text means that there is none.
+Json nullable_text(const std::string &text) {
+    return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json flag_names(const Status &status) {
+    return {{"memcg_v2", status.has(UMACCT_STATUS_MEMCG_V2)},
+            {"kmem", status.has(UMACCT_STATUS_KMEM)},
+            {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
+            {"page_pools", status.has(UMACCT_STATUS_PAGE_POOLS)},
+            {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
+            {"view_ready", status.has(UMACCT_STATUS_VIEW_READY)},
+            {"cgroup_v2", status.has(UMACCT_STATUS_CGROUP_V2)},
+            {"selftest", status.has(UMACCT_STATUS_SELFTEST)}};
+}
+
+} // namespace
+
+Json to_json(const std::optional<Owner> &owner) {
+    static constexpr const char *kinds[] = {"container", "pod", "unit"};
+
+    if (!owner)
+        return nullptr;
+    return {{"kind", kinds[static_cast<int>(owner->kind)]},
+            {"runtime", owner->runtime},
+            {"id", owner->id}};
+}
+
+Json to_json(const Hook &hook) {
+    return {{"name", hook.name},
+            {"symbol", hook.symbol},
+            {"state", name_of(hook.state)},
+            {"required", hook.required},
+            {"reason", nullable_text(hook.reason)},
+            {"calls", hook.calls},
+            {"missed", hook.missed}};
+}
+
+Json to_json(const Status &status) {
+    Json hooks = Json::array();
+
+    for (const Hook &hook : status.hooks)
+        hooks.push_back(to_json(hook));
+    return {{"module_version", status.module_version},
+            {"driver_state", name_of(status.driver_state)},
+            {"driver_version", nullable_text(status.driver_version)},
+            {"uvm_state", name_of(status.uvm_state)},
+            {"reason", nullable_text(status.reason)},
+            {"flags", flag_names(status)},
+            {"usage", status.usage},
+            {"charged", status.charged},
+            {"uncharged", status.uncharged()},
+            {"driver_usage", status.driver_usage},
+            {"driver_peak", status.driver_peak},
+            {"managed", status.managed},
+            {"untracked", status.untracked},
+            {"untracked_count", status.untracked_count},
+            {"stale_count", status.stale_count},
+            {"accounts", status.accounts},
+            {"clients", status.clients},
+            {"records", status.records},
+            {"reserve", status.reserve},
+            {"reserve_count", status.reserve_count},
+            {"charge_default", name_of(status.charge_default)},
+            {"events_sent", status.events_sent},
+            {"events_lost", status.events_lost},
+            {"hooks", hooks}};
+}
+
+Json to_json(const Account &account) {
+    return {{"id", account.id},
+            {"parent_id", nullable(account.parent_id)},
+            {"level", account.level},
+            {"path", account.path},
+            {"owner", to_json(nearest_owner(account.path))},
+            {"usage", account.usage},
+            {"own", account.own},
+            {"peak", account.peak},
+            {"charged", account.charged},
+            {"uncharged", account.uncharged()},
+            {"managed", account.managed},
+            {"allocs", account.allocs},
+            {"frees", account.frees},
+            {"failures", account.failures},
+            {"refusals", account.refusals},
+            {"clients", account.clients},
+            {"soft", nullable(account.soft)},
+            {"hard", nullable(account.hard)},
+            {"throttle", account.throttle_ns},
+            {"view", account.view},
+            {"charge", name_of(account.charge)},
+            {"charge_effective", name_of(account.charge_effective)},
+            {"effective", nullable(account.effective)},
+            {"effective_id", nullable(account.effective_id)},
+            {"local_soft_count", account.soft_count},
+            {"local_hard_count", account.hard_count},
+            {"reserve_count", account.reserve_count},
+            {"throttled", account.throttled_ns}};
+}
+
+Json to_json(const Account &account, const MemoryController &memory) {
+    Json json = to_json(account);
+
+    json["memory_current"] = nullable(memory.current);
+    // null is "no limit" here as everywhere: memory_current tells it from "not known".
+    json["memory_max"] = memory.max == std::optional<std::uint64_t>(UMACCT_UNLIMITED)
+                             ? Json(nullptr)
+                             : nullable(memory.max);
+    return json;
+}
+
+Json to_json(const Client &client) {
+    return {{"pid", client.pid == 0 ? Json(nullptr) : Json(client.pid)},
+            {"start_time", client.start_time_ns},
+            {"comm", client.comm},
+            {"account_id", client.account_id},
+            {"path", client.path},
+            {"owner", to_json(nearest_owner(client.path))},
+            {"usage", client.usage},
+            {"peak", client.peak},
+            {"charged", client.charged},
+            {"uncharged", client.uncharged()},
+            {"managed", client.managed},
+            {"allocs", client.allocs},
+            {"frees", client.frees},
+            {"exited", client.exited}};
+}
+
+Json to_json(const std::vector<Client> &clients) {
+    Json json = Json::array();
+
+    for (const Client &client : clients)
+        json.push_back(to_json(client));
+    return json;
+}
+
+Json to_json(const Event &event) {
+    return {{"type", name_of(event.type)},
+            {"seq", event.sequence},
+            {"time", event.time_ns},
+            {"account_id", event.account_id},
+            {"path", event.path},
+            {"owner", to_json(nearest_owner(event.path))},
+            {"limit_id", nullable(event.limit_id)},
+            {"limit_path", nullable_text(event.limit_path)},
+            {"pid", event.pid},
+            {"comm", event.comm},
+            {"size", event.size},
+            {"usage", event.usage},
+            {"limit", event.limit}};
+}
+
+Json json_document() {
+    return {{"schema", json_schema}};
+}
+
+Json merged(Json first, const Json &second) {
+    first.update(second);
+    return first;
+}
+
+void print_json(std::ostream &out, const Json &json) {
+    // Names of processes and cgroups may hold any bytes.
+    out << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+} // namespace umacct::tool

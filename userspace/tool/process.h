@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Child processes and what it takes to speak to them and to end in order.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <system_error>
+
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace umacct::tool {
+
+/// Takes the signals that would end us, and SIGCHLD, for as long as it lives. One
+/// that came meanwhile and was not waited for takes its effect at the end.
+class SignalGuard {
+public:
+    SignalGuard();
+    SignalGuard(const SignalGuard &) = delete;
+    SignalGuard &operator=(const SignalGuard &) = delete;
+    SignalGuard(SignalGuard &&) = delete;
+    SignalGuard &operator=(SignalGuard &&) = delete;
+
+    ~SignalGuard() { restore(); }
+
+    void restore() const;
+    siginfo_t wait() const;
+    /// Someone asked us to end.
+    static bool interrupted();
+
+private:
+    sigset_t taken_{};
+    sigset_t before_{};
+};
+
+/// Whole numbers from one process to another.
+class Pipe {
+public:
+    Pipe();
+    Pipe(const Pipe &) = delete;
+    Pipe &operator=(const Pipe &) = delete;
+    Pipe(Pipe &&) = delete;
+    Pipe &operator=(Pipe &&) = delete;
+    ~Pipe();
+
+    void close_read() { close_end(0); }
+
+    void close_write() { close_end(1); }
+
+    /// Empty when the other end was closed.
+    std::optional<int> get() const;
+    /// Something, or the other end's closing, came within the time.
+    bool wait(std::chrono::milliseconds timeout) const;
+    void put(int value) const;
+
+private:
+    void close_end(std::size_t end);
+
+    std::array<int, 2> ends_{-1, -1};
+};
+
+/// A child process; killed and reaped if it still lives at the end.
+class Process {
+public:
+    /// Forks; the child runs body and never returns.
+    template <class Body>
+    explicit Process(Body body) : pid_(fork()) {
+        if (pid_ < 0)
+            throw std::system_error(errno, std::generic_category(), "fork");
+        if (pid_ == 0) {
+            body();
+            _exit(exit_of_child);
+        }
+    }
+
+    Process(const Process &) = delete;
+    Process &operator=(const Process &) = delete;
+    Process(Process &&) = delete;
+    Process &operator=(Process &&) = delete;
+    ~Process();
+
+    pid_t pid() const { return pid_; }
+
+    /// The exit code as a shell says it, once it has exited.
+    std::optional<int> exit_code();
+
+private:
+    static constexpr int exit_of_child = 126; ///< of a body that returns
+
+    pid_t pid_;
+};
+
+} // namespace umacct::tool
