@@ -226,8 +226,7 @@ TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
 }
 
 TEST_F(AuditVerb, WhatIsNoAuditIsRefused) {
-    for (const char *text :
-         {"", "{}", "[1]", "{\"schema\":\"1\"}", "{\"schema\":1,\"machine\":7}"}) {
+    for (const char *text : {"", "{}", "[1]", R"({"schema":"1"})", R"({"schema":1,"machine":7})"}) {
         sandbox_.write(file("before"), text);
 
         const Ran ran = run({"audit", "--diff", file("before").c_str()});

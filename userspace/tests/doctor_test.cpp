@@ -8,31 +8,26 @@ namespace umacct {
 namespace {
 
 using nlohmann::json;
-using test::Ran;
 
 class Doctor : public test::ToolFixture {
 protected:
     Doctor() {
-        write("proc/sys/kernel/osrelease", "6.12.1-test\n");
-        write("lib/modules/6.12.1-test/modules.dep", "updates/dkms/umacct.ko.xz:\n");
-        write("cgroup/cgroup.controllers", "cpu memory pids\n");
-        write("cgroup/cgroup.subtree_control", "cpu memory\n");
-        write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
-        write("sys/module/umacct/taint", "OE\n");
-        write("dev/nvidiactl", "");
-        write("proc/driver/nvidia/version",
-              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.163.01\n");
+        sandbox_.write("proc/sys/kernel/osrelease", "6.12.1-test\n");
+        sandbox_.write("lib/modules/6.12.1-test/modules.dep", "updates/dkms/umacct.ko.xz:\n");
+        sandbox_.write("cgroup/cgroup.controllers", "cpu memory pids\n");
+        sandbox_.write("cgroup/cgroup.subtree_control", "cpu memory\n");
+        sandbox_.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
+        sandbox_.write("sys/module/umacct/taint", "OE\n");
+        sandbox_.write("dev/nvidiactl", "");
+        sandbox_.write("proc/driver/nvidia/version",
+                       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.163.01\n");
         fake_.status.charge_default = UMACCT_CHARGE_ON;
         fake_.status.module_version = UMACCT_VERSION;
     }
 
-    void write(const std::string &file, const std::string &text) {
-        sandbox_.write(sandbox_.proc().parent_path() / file, text);
-    }
-
     void secure_boot() {
-        write("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
-              std::string("\6\0\0\0\1", 5));
+        sandbox_.write("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+                       std::string("\6\0\0\0\1", 5));
     }
 
     /// The check of that name; with a mend exactly when it isn't well.
@@ -71,6 +66,7 @@ TEST_F(Doctor, AHealthyMachine) {
 
 TEST_F(Doctor, TheModuleIsMissing) {
     loaded_ = false;
+    sandbox_.write("sys/module/umacct/taint", "");
     expect("module", "fail", "not loaded", 3);
     expect("signature", "ok", "need not be signed", 3);
     secure_boot();
@@ -84,40 +80,40 @@ TEST_F(Doctor, VersionsDiffer) {
 
 TEST_F(Doctor, ProbesDoNotFire) {
     fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_SELFTEST);
-    write("sys/kernel/debug/kprobes/enabled", "0\n");
+    sandbox_.write("sys/kernel/debug/kprobes/enabled", "0\n");
     expect("probes", "fail", "did not fire", 1);
     EXPECT_NE(check("probes")["mend"].get<std::string>().find("echo 1"), std::string::npos);
 }
 
 TEST_F(Doctor, NotInstalledForThisKernel) {
-    write("lib/modules/6.12.1-test/modules.dep", "kernel/fs/ext4.ko:\n");
+    sandbox_.write("lib/modules/6.12.1-test/modules.dep", "kernel/fs/ext4.ko:\n");
     expect("installed", "warn", "not installed for kernel 6.12.1-test", 0);
 }
 
 TEST_F(Doctor, SecureBootAndLockdown) {
     expect("signature", "ok", "is unsigned, which is well here", 0);
-    write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+    sandbox_.write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
     expect("signature", "warn", "will not load again", 0);
     secure_boot();
     expect("signature", "warn", "Secure Boot on, lockdown none [integrity]", 0);
-    write("sys/module/umacct/taint", "O\n");
+    sandbox_.write("sys/module/umacct/taint", "O\n");
     expect("signature", "ok", "is signed", 0);
 }
 
 TEST_F(Doctor, Dkms) {
     expect("dkms", "ok", "not used", 0);
-    write("var/lib/dkms/umacct/0.1.0/6.1.0-old/x86_64/log/make.log", "");
+    sandbox_.write("var/lib/dkms/umacct/0.1.0/6.1.0-old/x86_64/log/make.log", "");
     expect("dkms", "warn", "not built for kernel 6.12.1-test", 0);
-    write("var/lib/dkms/umacct/0.1.0/6.12.1-test/x86_64/log/make.log", "");
+    sandbox_.write("var/lib/dkms/umacct/0.1.0/6.12.1-test/x86_64/log/make.log", "");
     expect("dkms", "ok", "built for kernel 6.12.1-test", 0);
 }
 
 TEST_F(Doctor, Cgroups) {
-    write("cgroup/cgroup.subtree_control", "cpu\n");
+    sandbox_.write("cgroup/cgroup.subtree_control", "cpu\n");
     expect("memory controller", "warn", "not delegated", 0);
-    write("cgroup/cgroup.controllers", "cpu\n");
+    sandbox_.write("cgroup/cgroup.controllers", "cpu\n");
     expect("memory controller", "warn", "no memory controller", 0);
-    write("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n");
+    sandbox_.write("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n");
     expect("cgroups", "fail", "no cgroup v2 hierarchy is mounted", 1);
 }
 
@@ -163,7 +159,7 @@ TEST_F(Doctor, WhatTheKernelAndTheDriverDoWithMemory) {
     fake_.status.flags |= UMACCT_STATUS_PAGE_POOLS;
     expect("driver pools", "warn", "belong to nobody", 0);
     fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_KMEM);
-    write("proc/cmdline", "quiet cgroup.memory=nokmem\n");
+    sandbox_.write("proc/cmdline", "quiet cgroup.memory=nokmem\n");
     expect("kernel memory", "warn", "charging can't work", 0);
     EXPECT_EQ(check("kernel memory")["mend"], "boot without cgroup.memory=nokmem");
     fake_.status.charge_default = UMACCT_CHARGE_OFF;
@@ -177,8 +173,8 @@ TEST_F(Doctor, WhatTheKernelAndTheDriverDoWithMemory) {
 
 TEST_F(Doctor, RuntimesAreNamed) {
     expect("runtimes", "ok", "none found", 0);
-    write("run/docker.sock", "");
-    sandbox_.write(sandbox_.proc().parent_path() / "run/systemd/system/x", "");
+    sandbox_.write("run/docker.sock", "");
+    sandbox_.write("run/systemd/system/x", "");
     expect("runtimes", "ok", "systemd, docker", 0);
 }
 

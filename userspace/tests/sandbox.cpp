@@ -57,9 +57,11 @@ void Sandbox::add_process(std::uint32_t pid, const std::string &cgroup) const {
           "1:name=systemd:/elsewhere\n0::" + cgroup + "\n");
 }
 
-void Sandbox::write(const fs::path &file, const std::string &text) {
-    fs::create_directories(file.parent_path());
-    std::ofstream(file) << text;
+void Sandbox::write(const fs::path &file, const std::string &text) const {
+    const fs::path path = top_ / file;
+
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
 }
 
 } // namespace umacct::test

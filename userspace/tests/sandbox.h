@@ -25,7 +25,8 @@ public:
     /// Makes the cgroup, below the mount point; its id.
     std::uint64_t add_cgroup(const std::string &path) const;
     void add_process(std::uint32_t pid, const std::string &cgroup) const;
-    static void write(const std::filesystem::path &file, const std::string &text);
+    /// file: an absolute path, or one from the directory that holds all of it.
+    void write(const std::filesystem::path &file, const std::string &text) const;
 
 private:
     std::filesystem::path top_;

@@ -42,7 +42,7 @@ public:
 
         if (keeps_limit)
             most = std::min(most, hard_);
-        if (seen && most > memory_max_ - own_) {
+        if (seen && most > memory_max_ - own) {
             most = memory_max_ / mib * mib - mib;
             ++(kills ? events_.oom_kills : events_.max);
         }
@@ -57,7 +57,7 @@ public:
     }
 
     Figures figures() override {
-        return {.memory_current = own_ + charged_,
+        return {.memory_current = own + charged_,
                 .memory_free = 1000 * mib - usage_,
                 .usage = usage_,
                 .charged = charged_};
@@ -66,7 +66,7 @@ public:
     MemoryEvents events() override { return events_; }
 
 private:
-    static constexpr std::uint64_t own_ = 300 * 1024;
+    static constexpr std::uint64_t own = 300ULL * 1024;
     std::uint64_t memory_max_ = UMACCT_UNLIMITED;
     std::uint64_t hard_ = UMACCT_UNLIMITED;
     bool charging_ = false;

@@ -96,7 +96,7 @@ public:
     bool module_is_loaded() const { return status_.has_value(); }
 
 private:
-    void add(Health health, std::string name, std::string says, std::string mend = "",
+    void add(Health health, std::string name, const std::string &says, std::string mend = "",
              Json values = Json::object()) {
         checks_.push_back(
             {health, std::move(name), printable(says), std::move(mend), std::move(values)});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/process.h"
 
+#include <algorithm>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -40,11 +42,8 @@ bool SignalGuard::interrupted() {
     sigset_t pending{};
 
     sigpending(&pending);
-    for (const int signal : ending) {
-        if (sigismember(&pending, signal) == 1)
-            return true;
-    }
-    return false;
+    return std::ranges::any_of(ending,
+                               [&](int signal) { return sigismember(&pending, signal) == 1; });
 }
 
 Pipe::Pipe() {

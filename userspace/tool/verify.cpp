@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/verify.h"
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 
@@ -120,11 +121,9 @@ std::string no_charging(const Status &status) {
 }
 
 bool passed(const std::vector<Step> &steps) {
-    for (const Step &step : steps) {
-        if (step.finding == Finding::fails || step.finding == Finding::unclear)
-            return false;
-    }
-    return true;
+    return std::ranges::none_of(steps, [](const Step &step) {
+        return step.finding == Finding::fails || step.finding == Finding::unclear;
+    });
 }
 
 Json figures_json(const Figures &figures) {
