@@ -14,7 +14,8 @@ step() { # STEP KEY
 }
 
 moment() { # STEP before|during|after KEY
-	sed "s/.*\"step\":\"$1\"//; s/.*\"$2\":{/{/; s/}.*//" "$TEST_DIR/verify" | json_field "$3"
+	sed 's/"step":/\n&/g' "$TEST_DIR/verify" | grep "^\"step\":\"$1\"" |
+		sed "s/.*\"$2\":{\([^}]*\)}.*/{\1}/" | json_field "$3"
 }
 
 left_behind() {
