@@ -124,6 +124,10 @@ bool charge_possible(const char **why)
 		return false;
 	}
 #ifdef CONFIG_MEMCG
+	if (mem_cgroup_disabled()) {
+		*why = "the memory controller is switched off: cgroup_disable=memory";
+		return false;
+	}
 	if (!cgroup_subsys_on_dfl(memory_cgrp_subsys)) {
 		*why = "the memory controller is not on cgroup v2";
 		return false;

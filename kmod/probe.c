@@ -56,12 +56,14 @@ static __always_inline unsigned long caller_of(const struct pt_regs *regs)
 static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct probe *p = container_of(kp, struct probe, kp);
+	/* Not in the kprobe core's list for several at one address, or the last one in it. */
+	bool alone = likely(kp->list.next == kp->list.prev);
 
 	if (caller_of(regs) - text_start < text_size)
 		return 0;
 
 	/* Either value is right at any time; see the top of the file. */
-	WRITE_ONCE(*p->entry, likely(list_empty(&kp->list)) ? p->past : p->first);
+	WRITE_ONCE(*p->entry, alone ? p->past : p->first);
 	instruction_pointer_set(regs, (unsigned long)p->replacement);
 #ifdef CONFIG_ARM64
 	regs->pstate &= ~PSR_BTYPE_MASK;

@@ -44,6 +44,20 @@ ask holder free all
 is "nothing left of either" "$(usage top/leaf) $(charged top/leaf)" "0 0"
 
 charge top inherit
+umacct charge on / 2>"$TEST_DIR/note"
+is "on for the root cgroup" $? 0
+check "it is said that its own processes are never charged" grep -q 'root cgroup itself' "$TEST_DIR/note"
+ask holder alloc 1M
+is "the cgroups below inherit it" "$(charged top/leaf)" $MIB
+ask holder free all
+echo "$$" >"$CGROUPS/cgroup.procs"
+start rooted rmtool
+ask rooted alloc 1M
+is "a process in the root cgroup is accounted" \
+	"$(umacct show --json / | json_field own)" $MIB
+is "and not charged" "$(umacct show --json / | json_field charged)" 0
+ask rooted free all
+umacct charge inherit /
 check "on for the whole machine" umacct charge on
 ask holder alloc 1M
 is "is inherited by who says nothing" "$(charged top/leaf)" $MIB

@@ -9,6 +9,10 @@
  *	alloc PAGES PAGE_SIZE CONTIGUOUS [COUNT]
  *	free
  *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+ *	memory
+ *
+ * The last one says what the kernel's own users of these figures are told about the
+ * machine's memory, in bytes.
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -293,11 +297,25 @@ static bool driver_can_walk(const struct holder *holder, const struct shape *sha
 	       shape->pages % block_pages == 0;
 }
 
+static void run_memory(struct holder *holder)
+{
+	struct sysinfo info;
+
+	si_meminfo(&info);
+	set_result(holder, "status=0x0 total=%llu free=%llu available=%llu\n",
+		   (u64)info.totalram << PAGE_SHIFT, (u64)info.freeram << PAGE_SHIFT,
+		   (u64)si_mem_available() << PAGE_SHIFT);
+}
+
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
 	bool bench;
 
+	if (str_has_prefix(command, "memory")) {
+		run_memory(holder);
+		return 0;
+	}
 	if (str_has_prefix(command, "free")) {
 		free_blocks(holder);
 		set_result(holder, "status=0x0\n");

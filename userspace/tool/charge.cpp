@@ -95,7 +95,12 @@ void charge(Context &context, const Options &options) {
         AccountChange change;
 
         change.charge = mode;
-        set_limits(context, context.resolve(*options.target), change);
+        const Target target = context.resolve(*options.target);
+
+        set_limits(context, target, change);
+        if (target.path == "/" && mode == UMACCT_CHARGE_ON)
+            fmt::print(context.err(), "note: this is for the cgroups below; the kernel never "
+                                      "charges processes in the root cgroup itself\n");
     } else if (mode == UMACCT_CHARGE_INHERIT) {
         throw Error(Failure::usage, "MODE: the machine's default has nothing to inherit from",
                     "say 'on' or 'off', or name a TARGET");

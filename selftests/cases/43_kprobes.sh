@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What direct calls do, kprobes do as well: on a kernel without direct calls nothing
+# is counted or refused otherwise. Other cases are run again with umacct on kprobes.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it loads and unloads modules"
+needs_accounting
+
+by_kprobe() { # FUNCTION
+	grep -q " $1+0x[0-9a-f]* .*nvidia" /sys/kernel/debug/kprobes/list
+}
+
+rmmod umacct
+check "umacct is loaded to use kprobes alone" load umacct direct_calls=0
+check "the allocation is hooked by a kprobe" by_kprobe nv_alloc_pages
+check "and the free" by_kprobe nv_free_system_pages
+
+for again in 20_shapes 30_lifetimes 31_attribution 60_hard_limit 61_limit_race 65_view; do
+	TMPDIR=$TEST_DIR sh "$SELFTESTS/cases/$again.sh" >"$TEST_DIR/output" 2>&1
+	code=$?
+	[ $code -eq 0 ] || sed 's/^/# /' "$TEST_DIR/output"
+	is "$again passes as well" $code 0
+	# A case may have loaded umacct anew.
+	rmmod umacct
+	load umacct direct_calls=0
+done
+
+# Two probes on one function: ours must not hide the other, nor double what we count.
+cgroup_leaf leaf
+start_in leaf holder
+ask holder open
+echo 'p:umacct_other nvidia:nv_alloc_pages' >/sys/kernel/tracing/kprobe_events
+echo 1 >/sys/kernel/tracing/events/kprobes/umacct_other/enable
+echo >/sys/kernel/tracing/trace
+ask holder alloc 1M 4
+check "another's kprobe on the same function sees the calls" \
+	grep -q umacct_other /sys/kernel/tracing/trace
+is "and every byte is counted once" "$(usage leaf)" $((4 * MIB))
+echo 0 >/sys/kernel/tracing/events/kprobes/umacct_other/enable
+echo >/sys/kernel/tracing/kprobe_events
+ask holder alloc 1M
+is "also when it is gone" "$(usage leaf)" $((5 * MIB))
+ask holder free all
+is "and all is given back" "$(usage leaf)" 0
+
+rmmod umacct
+load umacct
+
+done_testing

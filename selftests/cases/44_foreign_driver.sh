@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A driver of a version that umacct doesn't know, and one without a function that
+# it needs, are left alone, and it says so. Both are the real driver, with some
+# letters of its file changed: of its version, of that function's name.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it loads altered drivers"
+needs_accounting
+
+REQUIRED=nv_free_contig_pages
+
+# The places of what is to be changed: "version OFFSET" and "symbol OFFSET" lines.
+places() {
+	strings -t d "$MODULES/nvidia.ko" | awk -v symbol=$REQUIRED '
+	$2 ~ /^version=/ { print "version", $1 + length("version=") }
+	$2 == symbol || $2 == "__pfx_" symbol || $2 == "__cfi_" symbol {
+		print "symbol", $1 + length($2) - 1
+	}'
+}
+
+# altered_driver WHAT TEXT: writes TEXT over each place of that kind.
+altered_driver() {
+	cp "$MODULES/nvidia.ko" "$TEST_DIR/nvidia.ko"
+	grep "^$1 " "$TEST_DIR/places" | while read -r _ at; do
+		printf %s "$2" | dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
+	done
+}
+
+# Whatever can't be accounted must work as if umacct weren't there.
+is_left_alone() { # DESCRIPTION
+	start_in leaf holder
+	check "$1: it allocates" ask holder alloc 1M 8
+	is "$1: nothing is counted" "$(status_field usage)" 0
+	is "$1: no limit binds" "$(account leaf refusals)" 0
+	tell holder exit
+	gone "$pid"
+	is "$1: no record is made" "$(status_field records)" 0
+}
+
+places >"$TEST_DIR/places"
+cgroup_leaf leaf
+limit leaf --hard 2M
+unload_driver
+
+altered_driver version 999
+dmesg -c >/dev/null
+check "a driver of an unknown version loads" insmod "$TEST_DIR/nvidia.ko"
+version=$(cat /sys/module/nvidia/version)
+is "its version" "${version%%.*}" 999
+is "it is known as unknown" "$(status_field driver_state)" unknown
+is "by its version" "$(status_field driver_version)" "$version"
+check "the status says why" sh -c "umacct --json | grep -q '$version is not a version'"
+check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*$version is not a version'"
+is "no hook is on it" "$(grep -c nvidia /sys/kernel/debug/kprobes/list)" 0
+is_left_alone unknown
+umacct >"$TEST_DIR/out"
+is "the tool works" $? 0
+check "and warns" grep -q "^warning: .*$version" "$TEST_DIR/out"
+umacct doctor >"$TEST_DIR/out"
+is "the doctor finds it" $? 1
+check "by its line" grep -q "^fail  driver: $version" "$TEST_DIR/out"
+rmmod nvidia
+
+altered_driver symbol _
+dmesg -c >/dev/null
+check "a driver without $REQUIRED loads" insmod "$TEST_DIR/nvidia.ko"
+is "it is known as broken" "$(status_field driver_state)" broken
+check "the status names the function" sh -c "umacct --json | grep -q 'no hook at nvidia:$REQUIRED'"
+check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*nvidia:$REQUIRED'"
+is_left_alone broken
+rmmod nvidia
+
+check "the driver as it was loads" load_driver
+is "and is followed" "$(status_field driver_state)" hooked
+start_in leaf holder
+check "the limit from before binds" fails ask holder alloc 1M 8
+is "to the block" "$(usage leaf)" $((2 * MIB))
+
+done_testing

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The kernel's own users of the figures that a view changes get the truth, also in
+# the context of a task that has a view.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it calls the kernel's functions from a test module"
+needs_accounting
+needs_kernel_alloc
+
+LIMIT=$((64 * MIB))
+
+ask_kernel() { # CGROUP: what a kernel function hears that a task of it calls
+	# shellcheck disable=SC2016 # expands in the inner shell
+	reply="ok $(in_cgroup "$1" sh -c 'exec 3<>"$0" && echo memory >&3 && cat <&3' $KERNEL_ALLOC)"
+}
+
+total=$(awk '$1 == "MemTotal:" { print $2 * 1024 }' /proc/meminfo)
+cgroup_leaf viewed
+limit viewed --hard $LIMIT --view
+is "a task with a view asks, and hears its limit" \
+	"$(in_cgroup viewed awk '$1 == "MemTotal:" { print $2 * 1024 }' /proc/meminfo)" $LIMIT
+
+ask_kernel viewed
+is "the kernel asks in its context, and hears the machine's total" "$(reply_field total)" "$total"
+check "what is free" [ "$(reply_field free)" -gt $LIMIT ]
+check "what is available" [ "$(reply_field available)" -gt $LIMIT ]
+is "while the view is on" "$(account viewed view)" true
+
+done_testing
