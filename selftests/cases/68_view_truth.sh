@@ -13,14 +13,20 @@ LIMIT=$((64 * MIB))
 
 ask_kernel() { # CGROUP: what a kernel function hears that a task of it calls
 	# shellcheck disable=SC2016 # expands in the inner shell
-	reply="ok $(in_cgroup "$1" sh -c 'exec 3<>"$0" && echo memory >&3 && cat <&3' $KERNEL_ALLOC)"
+	in_cgroup "$1" sh -c 'exec 3<>"$0" && echo memory >&3 && cat <&3' "$KERNEL_ALLOC" \
+		>"$TEST_DIR/reply"
+	reply="ok $(cat "$TEST_DIR/reply")"
 }
 
-total=$(awk '$1 == "MemTotal:" { print $2 * 1024 }' /proc/meminfo)
+total_of() { # CGROUP: what a task of it reads
+	in_cgroup "$1" cat /proc/meminfo | awk '$1 == "MemTotal:" { print $2 * 1024 }'
+}
+
+cgroup_leaf neighbour
+total=$(total_of neighbour)
 cgroup_leaf viewed
 limit viewed --hard $LIMIT --view
-is "a task with a view asks, and hears its limit" \
-	"$(in_cgroup viewed awk '$1 == "MemTotal:" { print $2 * 1024 }' /proc/meminfo)" $LIMIT
+is "a task with a view asks, and hears its limit" "$(total_of viewed)" $LIMIT
 
 ask_kernel viewed
 is "the kernel asks in its context, and hears the machine's total" "$(reply_field total)" "$total"

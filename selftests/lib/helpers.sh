@@ -165,7 +165,7 @@ needs_uvm() {
 }
 
 needs_cgroups() {
-	grep -qw memory $CGROUPS/cgroup.subtree_control 2>/dev/null ||
+	grep -qw memory "$CGROUPS/cgroup.subtree_control" 2>/dev/null ||
 		skip_all "no cgroup v2 with the memory controller at $CGROUPS"
 	cgroup_make ""
 }

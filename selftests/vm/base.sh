@@ -13,7 +13,7 @@ driver_modules=(nvidia nvidia-uvm)
 # What the tool is linked with, where the host's libraries are not the cell's.
 tool_packages=(
 	libnl-3-200:arm64 libnl-3-dev:arm64 libnl-genl-3-200:arm64 libnl-genl-3-dev:arm64
-	libfmt9:arm64 libfmt-dev:arm64 libcli11-dev:all nlohmann-json3-dev:all
+	libfmt9:arm64 libfmt-dev:arm64 libcli11-dev:all nlohmann-json3-dev:all libvalijson-dev:all
 )
 
 # resolve_cell: which packages the cell is made of. Sets kernel_release, driver_package,

@@ -4,17 +4,21 @@
 #
 # The umacct tool for a cell's architecture, and the shared libraries that it needs.
 
-# build_tool ROOT: builds the tool and installs it into the root file system ROOT.
+# build_tool ROOT: builds the tool, and what checks its JSON, and installs them into the
+# root file system ROOT.
 build_tool() {
 	local to
 	to=$(userspace_build)
 	configure_tool
-	cmake --build "$to" --target umacct -j "$(nproc)" >"$to/build.log" || {
+	cmake --build "$to" --target umacct check_json -j "$(nproc)" >"$to/build.log" || {
 		cat "$to/build.log" >&2
 		die "the tool doesn't build for $arch"
 	}
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$1/usr"
 	install_libraries "$1" "$1/usr/bin/umacct"
+	install -D -s --strip-program="${cross}strip" -t "$1/selftests/bin" \
+		"$to/userspace/check_json"
+	install -m 644 -t "$1/selftests" "$clone/docs/umacct.schema.json"
 }
 
 userspace_build() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The tool as its users meet it: exit codes, messages, tables, JSON.
 #include <cerrno>
-#include <set>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -85,14 +84,6 @@ protected:
         return AttributeReader(fake_.changes.at(0).attributes, UMACCT_A_STATUS_MAX).u64(attribute);
     }
 };
-
-std::set<std::string> keys(const json &object) {
-    std::set<std::string> names;
-
-    for (const auto &item : object.items())
-        names.insert(item.key());
-    return names;
-}
 
 // --- what a wrong command line gets -------------------------------------------
 
@@ -331,81 +322,34 @@ TEST_F(Cli, VersionWithAndWithoutTheModule) {
 
 // --- JSON ---------------------------------------------------------------------
 
-const std::set<std::string> account_keys = {
-    "id",
-    "parent_id",
-    "level",
-    "path",
-    "owner",
-    "usage",
-    "own",
-    "peak",
-    "charged",
-    "uncharged",
-    "managed",
-    "allocs",
-    "frees",
-    "failures",
-    "refusals",
-    "clients",
-    "soft",
-    "hard",
-    "throttle",
-    "view",
-    "charge",
-    "charge_effective",
-    "effective",
-    "effective_id",
-    "throttled",
-    "local_soft_count",
-    "local_hard_count",
-    "reserve_count",
-};
-
-const std::set<std::string> client_keys = {
-    "pid",  "start_time", "comm",      "account_id", "path",   "owner", "usage",
-    "peak", "charged",    "uncharged", "managed",    "allocs", "frees", "exited"};
-
-TEST_F(Cli, TheKeysOfTheSummaryAreStable) {
+// Each document is held against its schema by run_json().
+TEST_F(Cli, EveryVerbPrintsWhatItsSchemaSays) {
     const json summary = run_json({"--json"});
 
-    EXPECT_EQ(
-        keys(summary),
-        (std::set<std::string>{
-            "schema",        "module_version",  "driver_state", "driver_version", "uvm_state",
-            "reason",        "flags",           "usage",        "charged",        "uncharged",
-            "driver_usage",  "driver_peak",     "managed",      "untracked",      "stale_count",
-            "accounts",      "untracked_count", "clients",      "records",        "reserve",
-            "reserve_count", "charge_default",  "events_sent",  "events_lost",    "hooks",
-            "memory",        "driver_memory",   "warnings",     "top_accounts",   "top_clients"}));
-    EXPECT_EQ(keys(summary["flags"]),
-              (std::set<std::string>{"memcg_v2", "kmem", "native_charge", "page_pools",
-                                     "charge_ready", "view_ready", "cgroup_v2", "selftest"}));
-    EXPECT_EQ(keys(summary["hooks"][0]),
-              (std::set<std::string>{"name", "symbol", "state", "required", "reason", "calls",
-                                     "missed"}));
     EXPECT_EQ(summary["memory"],
               (json{{"total", 16 * gib}, {"free", gib}, {"available", 2 * gib}}));
-    EXPECT_EQ(keys(summary["top_accounts"][0]), account_keys);
     EXPECT_EQ(summary["top_accounts"][0]["path"], "/a.slice/big.service");
     EXPECT_EQ(summary["top_accounts"].size(), 2U);
-    EXPECT_EQ(keys(summary["top_clients"][0]), client_keys);
+    EXPECT_FALSE(summary["hooks"].empty());
+    EXPECT_FALSE(summary["top_clients"].empty());
+    for (const char *verb : {"ls", "limit", "charge"})
+        EXPECT_FALSE(run_json({verb, "--json"})["accounts"].empty()) << verb;
+    EXPECT_FALSE(run_json({"ps", "--json"})["clients"].empty());
+    EXPECT_FALSE(run_json({"show", "--json", "/a.slice"})["clients"].empty());
+    EXPECT_EQ(run_json({"reserve", "--json"})["available"], 2 * gib);
 }
 
-TEST_F(Cli, TheKeysOfTheListsAreStable) {
-    std::set<std::string> with_memory = account_keys;
-    std::set<std::string> with_path = account_keys;
+TEST_F(Cli, ASchemaThatAllowsEverythingWouldBeNone) {
+    json document = json::parse(run({"ls", "--json"}).out);
 
-    with_memory.insert({"memory_current", "memory_max"});
-    with_path.insert("effective_path");
-    EXPECT_EQ(keys(run_json({"ls", "--json"})["accounts"][0]), with_memory);
-    EXPECT_EQ(keys(run_json({"limit", "--json"})["accounts"][0]), with_path);
-    EXPECT_EQ(keys(run_json({"charge", "--json"})["accounts"][0]), account_keys);
-    EXPECT_EQ(keys(run_json({"ps", "--json"})["clients"][0]), client_keys);
-    EXPECT_EQ(keys(run_json({"show", "--json", "/a.slice"})),
-              (std::set<std::string>{"schema", "account", "clients"}));
-    EXPECT_EQ(keys(run_json({"reserve", "--json"})),
-              (std::set<std::string>{"schema", "reserve", "reserve_count", "available"}));
+    document["accounts"][0]["usage"] = -1;
+    EXPECT_NE(schema_of("ls", document), "");
+    document = json::parse(run({"ls", "--json"}).out);
+    document["accounts"][0].erase("peak");
+    EXPECT_NE(schema_of("ls", document), "");
+    document = json::parse(run({"ls", "--json"}).out);
+    document["accounts"][0]["undocumented"] = 1;
+    EXPECT_NE(schema_of("ls", document), "");
 }
 
 TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
@@ -524,9 +468,7 @@ TEST_F(Cli, WatchPrintsOneObjectALineAndEndsWithTheModule) {
     EXPECT_EQ(ran.code, 3);
     EXPECT_NE(ran.err.find("unloaded"), std::string::npos);
     ASSERT_EQ(lines.size(), 2U);
-    EXPECT_EQ(keys(lines[0]), (std::set<std::string>{"schema", "type", "seq", "time", "account_id",
-                                                     "path", "owner", "limit_id", "limit_path",
-                                                     "pid", "comm", "size", "usage", "limit"}));
+    EXPECT_EQ(schema_of("watch", lines[0]), "");
     EXPECT_EQ(lines[0]["type"], "hard_refused");
     EXPECT_EQ(lines[1]["seq"], 2);
 }
@@ -539,6 +481,7 @@ TEST_F(Cli, WatchCountsWhatAGapLost) {
     const auto lines = lines_of(run({"watch", "--json"}).out);
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines[2], (json{{"schema", 1}, {"type", "lost"}, {"count", 3}}));
+    EXPECT_EQ(schema_of("watch", lines[2]), "");
     EXPECT_EQ(lines[3]["seq"], 15);
 }
 

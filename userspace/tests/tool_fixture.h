@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include "lib/error.h"
 #include "tests/fake_module.h"
 #include "tests/sandbox.h"
+#include "tests/schema.h"
 #include "tool/cli.h"
 
 namespace umacct::test {
@@ -46,8 +48,31 @@ protected:
 
         EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 1);
         nlohmann::json document = nlohmann::json::parse(ran.out);
-        EXPECT_EQ(document["schema"], 1);
+        expect_documented(words, document);
         return document;
+    }
+
+    /// How a document of the verb's differs from its schema in docs/; empty if it doesn't.
+    static std::string schema_of(const std::string &verb, const nlohmann::json &document) {
+        static const nlohmann::json schema =
+            read_json(UMACCT_SOURCE_DIR "/docs/umacct.schema.json");
+
+        return schema_violations(schema, verb, document);
+    }
+
+    static void expect_documented(const std::vector<const char *> &words,
+                                  const nlohmann::json &document) {
+        std::string verb = "summary";
+
+        for (const std::string_view word : words) {
+            if (word == "--version")
+                verb = "version";
+            if (word.starts_with('-'))
+                continue;
+            verb = word;
+            break;
+        }
+        EXPECT_EQ(schema_of(verb, document), "") << document;
     }
 
     std::unique_ptr<Transport> connect() {

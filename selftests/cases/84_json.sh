@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What each verb prints with --json, on a machine that has everything in it, is what
+# docs/umacct.schema.json says.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it sets limits and a reserve"
+needs_accounting
+command -v check_json >/dev/null || skip_all "no check_json in PATH"
+
+documented() { # VERB FILE
+	check "$1: as documented" sh -c \
+		'check_json "$0" "$1" <"$2"' "$SELFTESTS/umacct.schema.json" "$1" "$2"
+}
+
+prints() { # VERB [ARGUMENT...]
+	umacct "$@" --json >"$TEST_DIR/$1"
+	documented "$1" "$TEST_DIR/$1"
+}
+
+cgroup_make parent
+cgroup_leaf parent/leaf
+limit parent --soft 2M --hard 8M --throttle 1ms --view
+watch_events
+start_in parent/leaf holder
+ask holder fill 1M
+start_in parent/leaf gone
+ask gone open
+
+umacct --json >"$TEST_DIR/summary"
+documented summary "$TEST_DIR/summary"
+umacct --version --json >"$TEST_DIR/version"
+documented version "$TEST_DIR/version"
+prints ls
+prints ps
+prints show "$(cgroup_path parent)"
+prints limit
+prints reserve
+prints charge
+prints audit
+cp "$TEST_DIR/audit" "$TEST_DIR/before"
+ask holder free all
+prints audit --diff "$TEST_DIR/before"
+prints doctor
+prints verify --size 8M
+umacct run --json --hard 1M -- rmtool "alloc 64K 4" >/dev/null 2>"$TEST_DIR/run"
+is "run: the command's end" $? 0
+documented run "$TEST_DIR/run"
+
+check "events came" eventually grep -q '"hard_refused"' "$EVENTS"
+documented watch "$EVENTS"
+
+cgroup_write parent cgroup.kill 1
+check "the driver is unloaded" eventually unload_driver
+umacct --json >"$TEST_DIR/summary"
+documented summary "$TEST_DIR/summary"
+prints charge
+rmmod umacct
+umacct --version --json >"$TEST_DIR/version"
+documented version "$TEST_DIR/version"
+prints doctor
+echo '{"schema":1}' >"$TEST_DIR/wrong"
+check "a document that isn't documented is noticed" fails \
+	check_json "$SELFTESTS/umacct.schema.json" ls <"$TEST_DIR/wrong"
+load umacct
+load_driver
+
+done_testing

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/schema.h"
+
+#include <fstream>
+#include <stdexcept>
+
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+namespace umacct::test {
+
+using nlohmann::json;
+
+std::string schema_violations(const json &schema, const std::string &verb, const json &document) {
+    const std::string definition = "document_" + verb;
+
+    if (!schema.at("definitions").contains(definition))
+        throw std::runtime_error("the schema has no definition " + definition);
+
+    const json of_verb = {{"$ref", "#/definitions/" + definition},
+                          {"definitions", schema["definitions"]}};
+    valijson::Schema parsed;
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(of_verb), parsed);
+
+    valijson::ValidationResults results;
+    valijson::Validator validator;
+    if (validator.validate(parsed, valijson::adapters::NlohmannJsonAdapter(document), &results))
+        return "";
+
+    std::string text;
+    valijson::ValidationResults::Error error;
+    while (results.popError(error)) {
+        for (const std::string &step : error.context)
+            text += step;
+        text += ": " + error.description + "\n";
+    }
+    return text;
+}
+
+json read_json(const std::string &file) {
+    std::ifstream stream(file);
+
+    if (!stream)
+        throw std::runtime_error(file + " can't be read");
+    return json::parse(stream);
+}
+
+} // namespace umacct::test
