@@ -169,6 +169,8 @@ enum {
 	UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT,	/* u64, refusals by this hard limit */
 	UMACCT_A_ACCOUNT_RESERVE_COUNT,	/* u64, refusals by the reserve */
 	UMACCT_A_ACCOUNT_THROTTLED,	/* u64, ns that tasks were delayed */
+	UMACCT_A_ACCOUNT_MEMORY_CURRENT,/* u64, the memory controller's; absent without one here */
+	UMACCT_A_ACCOUNT_MEMORY_MAX,	/* u64, as MEMORY_CURRENT */
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)

@@ -6,8 +6,8 @@
  * An account doesn't pin its cgroup. When the cgroup is removed, the account's
  * limits go with it; what it still owes counts for the nearest living ancestor
  * from then on, its heir, as the kernel's own controllers do it. There is no
- * notifier of removal for modules: the tracepoint cgroup_rmdir asks for a look
- * at all accounts, soon.
+ * notifier of removal for modules: the tracepoint cgroup_rmdir takes the cgroup
+ * away from its account, and asks for a look at all accounts, soon.
  */
 #include <linux/cgroup.h>
 #include <linux/hashtable.h>
@@ -38,9 +38,19 @@ static struct tracepoint *rmdir_tracepoint;
 static void removal_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(removal_work, removal_work_fn);
 
-/* Called with interrupts off. */
+/*
+ * Called with interrupts off, and with cgroup_mutex held since the cgroup went
+ * offline: its memory, and that of its controllers, goes only later.
+ */
 static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 {
+	struct account *account;
+
+	raw_spin_lock(&ledger.lock);
+	account = account_find_locked(cgroup_id(cgrp));
+	if (account)
+		account->cgrp = NULL;
+	raw_spin_unlock(&ledger.lock);
 	queue_delayed_work(system_wq, &removal_work, REMOVAL_DELAY);
 }
 
@@ -177,8 +187,12 @@ void account_inherit_locked(void)
 		inherit(account);
 }
 
-static void account_add_locked(struct account *account, struct account *parent)
+static void account_add_locked(struct account *account, struct account *parent,
+			       struct cgroup *cgrp)
 {
+	/* Once it is offline, nobody may be left to say that it goes. */
+	if (rmdir_tracepoint && (cgrp->self.flags & CSS_ONLINE))
+		account->cgrp = cgrp;
 	account->parent = parent;
 	if (parent)
 		parent->refs++;
@@ -216,7 +230,7 @@ struct account *account_create(struct cgroup *cgrp)
 			if (!fresh)
 				break;
 			raw_spin_lock(&ledger.lock);
-			account_add_locked(fresh, parent);
+			account_add_locked(fresh, parent, at);
 			if (level == cgrp->level)
 				fresh->refs++;
 			raw_spin_unlock(&ledger.lock);
@@ -324,10 +338,10 @@ int account_init(void)
 {
 	int err;
 
+	for_each_kernel_tracepoint(match_tracepoint, NULL);
 	ledger.root = account_create(&cgrp_dfl_root.cgrp);
 	if (!ledger.root)
 		return -ENOMEM;
-	for_each_kernel_tracepoint(match_tracepoint, NULL);
 	if (!rmdir_tracepoint) {
 		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed when somebody looks\n");
 		return 0;

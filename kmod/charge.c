@@ -12,6 +12,7 @@
 #include <linux/cgroup.h>
 #include <linux/gfp.h>
 #include <linux/memcontrol.h>
+#include <linux/page_counter.h>
 
 #include "charge.h"
 #include "compat.h"
@@ -32,6 +33,37 @@ static bool task_is_charged(void)
 	rcu_read_unlock();
 #endif
 	return charged;
+}
+
+/**
+ * charge_read_figures() - what the memory controller says of a cgroup
+ * @cgrp: a cgroup that can't go meanwhile
+ * @figures: set if there is something
+ *
+ * Context: any; no lock is taken.
+ * Return: false for the root, and where the controller is not enabled.
+ */
+bool charge_read_figures(const struct cgroup *cgrp, struct memory_figures *figures)
+{
+	bool known = false;
+#ifdef CONFIG_MEMCG
+	struct cgroup_subsys_state *css;
+	unsigned long max;
+
+	rcu_read_lock();
+	css = mem_cgroup_disabled() ? NULL : rcu_dereference(cgrp->subsys[memory_cgrp_id]);
+	known = css && css->parent;
+	if (known) {
+		struct mem_cgroup *memcg = mem_cgroup_from_css(css);
+
+		max = READ_ONCE(memcg->memory.max);
+		figures->current_bytes = (u64)page_counter_read(&memcg->memory) << PAGE_SHIFT;
+		figures->max_bytes = max == PAGE_COUNTER_MAX ? UMACCT_UNLIMITED :
+							       (u64)max << PAGE_SHIFT;
+	}
+	rcu_read_unlock();
+#endif
+	return known;
 }
 
 /**

@@ -33,6 +33,7 @@ struct cgroup;
  * @parent: the account of the parent cgroup, NULL for the root's; referenced
  * @level: the cgroup's depth; the root's is 0
  * @path: the cgroup's path from the root of the hierarchy
+ * @cgrp: the cgroup, not referenced; NULL from its removal on
  * @seq: order of creation; a parent's is smaller than its children's
  * @refs: one for being listed, one from each child, client, record, unsent
  *	event and call under way
@@ -83,6 +84,7 @@ struct account {
 	u32 refs;
 	u64 seq;
 	const char *path;
+	struct cgroup *cgrp;
 	struct hlist_node hash;
 	struct list_head list;
 };

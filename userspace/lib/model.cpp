@@ -107,6 +107,8 @@ Account decode_account(std::span<const std::byte> payload) {
         .hard_count = a.u64(UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT),
         .reserve_count = a.u64(UMACCT_A_ACCOUNT_RESERVE_COUNT),
         .throttled_ns = a.u64(UMACCT_A_ACCOUNT_THROTTLED),
+        .memory_current = optional_u64(a, UMACCT_A_ACCOUNT_MEMORY_CURRENT),
+        .memory_max = optional_u64(a, UMACCT_A_ACCOUNT_MEMORY_MAX),
     };
 }
 

@@ -86,6 +86,8 @@ struct Account {
     std::uint64_t hard_count = 0;
     std::uint64_t reserve_count = 0;
     std::uint64_t throttled_ns = 0;
+    std::optional<std::uint64_t> memory_current; ///< the kernel's, where the module can read it
+    std::optional<std::uint64_t> memory_max;     ///< UMACCT_UNLIMITED for "max"
 
     std::uint64_t uncharged() const { return usage - charged; }
 

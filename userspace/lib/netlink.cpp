@@ -24,6 +24,9 @@ namespace {
 
 constexpr int event_buffer_bytes = 4 << 20;
 
+/// What the kernel puts into one part of a dump at most.
+constexpr std::size_t receive_buffer_bytes = 32 << 10;
+
 struct SocketFree {
     void operator()(nl_sock *socket) const { nl_socket_free(socket); }
 };
@@ -58,6 +61,8 @@ Socket open_socket() {
         throw std::bad_alloc();
     if (genl_connect(socket.get()) < 0)
         throw_socket("netlink");
+    nl_socket_set_msg_buf_size(socket.get(), receive_buffer_bytes);
+    nl_socket_disable_msg_peek(socket.get());
     return socket;
 }
 

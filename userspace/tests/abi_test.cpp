@@ -22,7 +22,10 @@ std::ifstream open_source(const std::string &path) {
 }
 
 bool is_bookkeeping(const std::string &name) {
-    return name.starts_with("__") || name.ends_with("_MAX") || name.ends_with("_UNSPEC");
+    static const std::regex counts_them("UMACCT_(A_)?[A-Z]+_MAX");
+
+    return name.starts_with("__") || name.ends_with("_UNSPEC") ||
+           std::regex_match(name, counts_them);
 }
 
 /// Reads the enumerators: one on a line, numbered as C does.

@@ -163,6 +163,10 @@ Payload encode(const Account &account) {
     w.put_u64(UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT, account.soft_count);
     w.put_u64(UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT, account.hard_count);
     w.put_u64(UMACCT_A_ACCOUNT_RESERVE_COUNT, account.reserve_count);
+    if (account.memory_current)
+        w.put_u64(UMACCT_A_ACCOUNT_MEMORY_CURRENT, *account.memory_current);
+    if (account.memory_max)
+        w.put_u64(UMACCT_A_ACCOUNT_MEMORY_MAX, *account.memory_max);
     w.put_u64(UMACCT_A_ACCOUNT_THROTTLED, account.throttled_ns);
     return w.payload();
 }

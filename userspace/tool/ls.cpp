@@ -115,7 +115,7 @@ void print_table(Context &context, const std::vector<Row> &rows, bool flat) {
 
     for (const Row &row : rows) {
         const Account &account = *row.account;
-        const MemoryController memory = memory_controller(context.cgroups(), account.path);
+        const MemoryController memory = memory_controller(context.cgroups(), account);
 
         table.add({name_cell(row, flat), format_size(account.usage), format_size(account.peak),
                    format_limit(account.effective), format_size(account.charged),
@@ -130,7 +130,7 @@ void print_accounts_json(Context &context, const std::vector<Row> &rows) {
 
     for (const Row &row : rows)
         accounts.push_back(
-            to_json(*row.account, memory_controller(context.cgroups(), row.account->path)));
+            to_json(*row.account, memory_controller(context.cgroups(), *row.account)));
     print_json(context.out(), merged(json_document(), {{"accounts", accounts}}));
 }
 

@@ -60,7 +60,7 @@ void print_account(Context &context, const Account &account, const MemoryControl
 void show(Context &context, const std::string &text) {
     const Target target = context.resolve(text);
     const Account account = read_account(context, target);
-    const MemoryController memory = memory_controller(context.cgroups(), account.path);
+    const MemoryController memory = memory_controller(context.cgroups(), account);
     std::vector<Client> clients = clients_of(context, account);
 
     if (target.pid)

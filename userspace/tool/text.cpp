@@ -39,9 +39,11 @@ std::string short_name(std::string_view path) {
     return printable(owner && owner->kind != OwnerKind::unit ? owner->label() : base_name(path));
 }
 
-MemoryController memory_controller(const Cgroups &cgroups, std::string_view path) {
-    return {.current = cgroups.number(path, "memory.current"),
-            .max = cgroups.number(path, "memory.max")};
+MemoryController memory_controller(const Cgroups &cgroups, const Account &account) {
+    if (account.memory_current)
+        return {.current = account.memory_current, .max = account.memory_max};
+    return {.current = cgroups.number(account.path, "memory.current"),
+            .max = cgroups.number(account.path, "memory.max")};
 }
 
 std::string format_known(const std::optional<std::uint64_t> &bytes) {

@@ -27,13 +27,14 @@ std::string short_name(std::string_view path);
 /// "1 process", "2 processes".
 std::string counted(std::uint64_t count, const char *one, const char *many);
 
-/// What the kernel's own controller says of a cgroup, from its directory.
+/// What the kernel's own controller says of a cgroup.
 struct MemoryController {
     std::optional<std::uint64_t> current; ///< empty where it can't be read
     std::optional<std::uint64_t> max;     ///< the same; UMACCT_UNLIMITED for "max"
 };
 
-MemoryController memory_controller(const Cgroups &cgroups, std::string_view path);
+/// From the module where it knows; else from the cgroup's directory.
+MemoryController memory_controller(const Cgroups &cgroups, const Account &account);
 
 /// A size or limit that may be unknown: "-" then.
 std::string format_known(const std::optional<std::uint64_t> &bytes);
