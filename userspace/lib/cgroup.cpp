@@ -18,6 +18,7 @@
 #include <umacct.h>
 
 #include "lib/error.h"
+#include "lib/file_descriptor.h"
 
 namespace umacct {
 
@@ -72,26 +73,6 @@ void visit_subtree(const std::filesystem::path &directory, const std::string &pa
     for (const std::string &child : children)
         visit_subtree(directory / child, join_path(path, child), visit);
 }
-
-class FileDescriptor {
-public:
-    explicit FileDescriptor(int fd) : fd_(fd) {}
-
-    FileDescriptor(const FileDescriptor &) = delete;
-    FileDescriptor &operator=(const FileDescriptor &) = delete;
-    FileDescriptor(FileDescriptor &&) = delete;
-    FileDescriptor &operator=(FileDescriptor &&) = delete;
-
-    ~FileDescriptor() {
-        if (fd_ >= 0)
-            close(fd_);
-    }
-
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
 
 } // namespace
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -29,25 +30,27 @@ constexpr std::array scope_prefixes{
     ScopePrefix{"crio-", "cri-o"},
 };
 
-/// Folders in which a runtime without systemd keeps a cgroup named by the bare id.
-constexpr std::array parent_names{
-    ScopePrefix{"docker", "docker"},
-    ScopePrefix{"libpod_parent", "podman"},
-};
+/// What podman's pods are called with systemd, after the name of the slice they are in.
+constexpr std::string_view podman_pod = "-libpod_pod_";
 
 constexpr std::array unit_suffixes{
     std::string_view{".service"}, std::string_view{".scope"},  std::string_view{".slice"},
     std::string_view{".mount"},   std::string_view{".socket"}, std::string_view{".swap"},
 };
 
-bool is_container_id(std::string_view text) {
-    return text.size() == container_id_length &&
-           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+Owner make_owner(OwnerKind kind, std::string_view runtime, std::string_view id) {
+    Owner owner;
+
+    owner.kind = kind;
+    owner.runtime = runtime;
+    owner.id = id;
+    return owner;
 }
 
 /// "kubepods-burstable-pod0a1b_…_.slice" or "pod0a1b-…" -> the uid, with dashes.
 std::optional<std::string> pod_uid(std::string_view name, std::string_view path) {
-    if (path.find("/kubepods") == std::string_view::npos)
+    // With a prefix where Kubernetes itself runs in a container: "kubelet-kubepods".
+    if (path.find("kubepods") == std::string_view::npos)
         return std::nullopt;
     if (name.ends_with(".slice"))
         name.remove_suffix(6);
@@ -71,35 +74,66 @@ std::optional<Owner> container(std::string_view name, std::string_view path) {
         id.remove_suffix(6);
     for (const auto &[prefix, runtime] : scope_prefixes) {
         if (id.starts_with(prefix) && is_container_id(id.substr(prefix.size())))
-            return Owner{OwnerKind::container, std::string(runtime),
-                         std::string(id.substr(prefix.size()))};
+            return make_owner(OwnerKind::container, runtime, id.substr(prefix.size()));
     }
     if (!is_container_id(name))
         return std::nullopt;
 
     const std::string parent = parent_path(path);
-    for (const auto &[folder, runtime] : parent_names) {
-        if (base_name(parent) == folder)
-            return Owner{OwnerKind::container, std::string(runtime), std::string(name)};
-    }
+    if (base_name(parent) == "docker")
+        return make_owner(OwnerKind::container, "docker", name);
     // Below a pod any runtime may have made it.
     if (pod_uid(base_name(parent), parent))
-        return Owner{OwnerKind::container, "kubernetes", std::string(name)};
+        return make_owner(OwnerKind::container, "kubernetes", name);
     return std::nullopt;
+}
+
+std::optional<Owner> pod(std::string_view name, std::string_view path) {
+    if (const auto uid = pod_uid(name, path))
+        return make_owner(OwnerKind::pod, "kubernetes", *uid);
+
+    std::string_view id = name;
+    if (const auto at = name.find(podman_pod);
+        at != std::string_view::npos && name.ends_with(".slice")) {
+        id.remove_suffix(6);
+        id.remove_prefix(at + podman_pod.size());
+    } else if (base_name(parent_path(path)) != "libpod_parent") {
+        return std::nullopt;
+    }
+    if (!is_container_id(id))
+        return std::nullopt;
+    return make_owner(OwnerKind::pod, "podman", id);
+}
+
+std::string short_id(const std::string &id) {
+    return is_container_id(id) ? id.substr(0, short_id_length) : id;
 }
 
 } // namespace
 
+bool is_container_id(std::string_view text) {
+    return text.size() == container_id_length &&
+           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string Owner::full_name() const {
+    if (kind == OwnerKind::unit)
+        return id;
+    if (pod.empty())
+        return name;
+    return container.empty() ? fmt::format("{}/{}", kube_namespace, pod)
+                             : fmt::format("{}/{}/{}", kube_namespace, pod, container);
+}
+
 std::string Owner::label() const {
-    switch (kind) {
-    case OwnerKind::container:
-        return fmt::format("{} {}", runtime, id.substr(0, short_id_length));
-    case OwnerKind::pod:
-        return fmt::format("pod {}", id);
-    case OwnerKind::unit:
-        break;
-    }
-    return id;
+    if (kind == OwnerKind::unit)
+        return id;
+    // A container of which only the pod is known is still one of several there.
+    const bool named = kind == OwnerKind::pod || pod.empty() || !container.empty();
+    const std::string full = named ? full_name() : "";
+
+    return fmt::format("{} {}", kind == OwnerKind::pod ? "pod" : runtime,
+                       full.empty() ? short_id(id) : full);
 }
 
 std::optional<Owner> owner_of(std::string_view path) {
@@ -107,25 +141,29 @@ std::optional<Owner> owner_of(std::string_view path) {
 
     if (auto found = container(name, path))
         return found;
-    if (auto uid = pod_uid(name, path))
-        return Owner{OwnerKind::pod, "kubernetes", *uid};
+    if (auto found = pod(name, path))
+        return found;
     const bool is_unit =
         std::any_of(unit_suffixes.begin(), unit_suffixes.end(),
                     [&](std::string_view suffix) { return name.ends_with(suffix); });
     if (is_unit)
-        return Owner{OwnerKind::unit, "systemd", std::string(name)};
+        return make_owner(OwnerKind::unit, "systemd", name);
     return std::nullopt;
 }
 
-std::optional<Owner> nearest_owner(std::string_view path) {
-    std::string at(path);
+std::optional<unsigned int> user_of(std::string_view path) {
+    static constexpr std::string_view manager = "/user@";
+    const auto at = path.find(manager);
+    unsigned int user = 0;
 
-    while (at != "/") {
-        if (auto owner = owner_of(at))
-            return owner;
-        at = parent_path(at);
-    }
-    return std::nullopt;
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    const std::string_view rest = path.substr(at + manager.size());
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), user);
+    if (error != std::errc() ||
+        !rest.substr(static_cast<std::size_t>(end - rest.data())).starts_with(".service"))
+        return std::nullopt;
+    return user;
 }
 
 } // namespace umacct

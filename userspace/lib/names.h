@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Who a cgroup is for, read from its path alone: no runtime is asked.
+/// Who a cgroup is for, read from its path alone. See owners.h for the names that
+/// runtimes gave.
 #pragma once
 
 #include <optional>
@@ -15,15 +16,31 @@ struct Owner {
     std::string runtime; ///< "docker", "podman", "containerd", "cri-o", "kubernetes", "systemd"
     std::string id;      ///< full container id, pod uid with dashes, or the unit's name
 
-    /// For people: "docker 0123456789ab", "pod 1234…", "nginx.service".
+    // From the runtime's own files, and empty where they don't tell.
+    std::string name;           ///< of a container that Kubernetes doesn't manage
+    std::string kube_namespace; ///< these three of one that it does, or of a pod
+    std::string pod;
+    std::string container;
+
+    /// As TARGET takes it: "vllm", "default/llm-0", "default/llm-0/vllm"; empty where
+    /// no name is known.
+    std::string full_name() const;
+
+    /// For people: "docker vllm", "docker 0123456789ab", "pod default/llm-0",
+    /// "nginx.service".
     std::string label() const;
 };
+
+/// What a container is called that holds a pod's namespaces and nothing else.
+constexpr const char *sandbox_name = "POD";
+
+bool is_container_id(std::string_view text);
 
 /// The owner that the path's last component names; empty for one that names none
 /// (a plain cgroup, or a runtime's own helper such as conmon).
 std::optional<Owner> owner_of(std::string_view path);
 
-/// The nearest owner at or above the path.
-std::optional<Owner> nearest_owner(std::string_view path);
+/// The user whose service manager the cgroup is below, as a rootless runtime's are.
+std::optional<unsigned int> user_of(std::string_view path);
 
 } // namespace umacct

@@ -3,12 +3,12 @@
 
 #include <charconv>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "lib/error.h"
-#include "lib/names.h"
 
 namespace umacct {
 
@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t shortest_prefix = 4;
 constexpr std::size_t matches_shown = 5;
 constexpr const char *target_hint =
-    "TARGET is a cgroup path, a container id (or its beginning), a systemd unit or a pid; "
-    "'umacct ls --all' lists what there is";
+    "TARGET is a cgroup path, a systemd unit, a container's name or id (or its beginning), "
+    "NAMESPACE/POD[/CONTAINER] or a pid; 'umacct ls --all' lists what there is";
 
 std::optional<std::uint32_t> as_pid(std::string_view text) {
     std::uint32_t pid = 0;
@@ -61,36 +61,64 @@ std::string directory_path(std::string_view text, const Cgroups &cgroups) {
     return *path;
 }
 
+/// The id is a number that nobody chose. containerd lets its users choose.
+bool has_number(const Owner &owner) {
+    return owner.kind == OwnerKind::pod || is_container_id(owner.id);
+}
+
 bool matches(const Owner &owner, std::string_view text) {
     if (owner.kind == OwnerKind::unit)
         return owner.id == text || owner.id == fmt::format("{}.service", text);
-    return text.size() >= shortest_prefix && owner.id.starts_with(text);
+    if (text.size() >= shortest_prefix && has_number(owner) && owner.id.starts_with(text))
+        return true;
+    // Of a pod's containers those that aren't known by name of their own are not the pod.
+    const bool named =
+        owner.kind == OwnerKind::pod || owner.pod.empty() || !owner.container.empty();
+    return owner.id == text || (named && owner.full_name() == text) || owner.container == text ||
+           (owner.kind == OwnerKind::pod && owner.pod == text);
 }
 
-std::string by_name(std::string_view text, const Cgroups &cgroups) {
-    std::vector<std::string> found;
+/// "/system.slice/docker-4f5a….scope (docker vllm)"
+std::string candidate(const std::string &path, const Owner &owner) {
+    return owner.full_name().empty() || owner.kind == OwnerKind::unit
+               ? path
+               : fmt::format("{} ({})", path, owner.label());
+}
+
+std::string by_name(std::string_view text, const Cgroups &cgroups, const Owners &owners) {
+    std::vector<std::pair<std::string, Owner>> found;
+    std::vector<std::string> by_id;
 
     cgroups.for_each([&](const std::string &path) {
-        if (const auto owner = owner_of(path); owner && matches(*owner, text))
-            found.push_back(path);
+        const auto owner = owners.of(path);
+
+        if (!owner || !matches(*owner, text))
+            return;
+        found.emplace_back(path, *owner);
+        if (owner->id == text && has_number(*owner))
+            by_id.push_back(path);
     });
     if (found.empty())
         throw_no_cgroup(text);
+    // Nobody can take a full id away from its container by a name of that kind.
+    if (by_id.size() == 1)
+        return by_id.front();
     if (found.size() > 1) {
         std::string list;
         for (std::size_t i = 0; i < found.size() && i < matches_shown; ++i)
-            list += fmt::format("{}{}", i == 0 ? "" : ", ", found[i]);
+            list +=
+                fmt::format("{}{}", i == 0 ? "" : ", ", candidate(found[i].first, found[i].second));
         throw Error(Failure::failed,
                     fmt::format("TARGET '{}' names {} cgroups: {}{}", text, found.size(), list,
                                 found.size() > matches_shown ? ", ..." : ""),
-                    "write the path of the one you mean, or more of its id");
+                    "write the path of the one you mean, its full name, or more of its id");
     }
-    return found.front();
+    return found.front().first;
 }
 
 } // namespace
 
-Target resolve_target(std::string_view text, const Cgroups &cgroups) {
+Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners) {
     if (text.empty())
         throw Error(Failure::usage, "TARGET is empty", target_hint);
     if (const auto pid = as_pid(text)) {
@@ -106,7 +134,7 @@ Target resolve_target(std::string_view text, const Cgroups &cgroups) {
         return at_path(text, absolute_path(text, cgroups), cgroups);
     if (const std::string path = absolute_path(join_path("/", text), cgroups); cgroups.exists(path))
         return at_path(text, path, cgroups);
-    return at_path(text, by_name(text, cgroups), cgroups);
+    return at_path(text, by_name(text, cgroups, owners), cgroups);
 }
 
 } // namespace umacct

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/cgroup.h"
+#include "lib/owners.h"
 
 namespace umacct {
 
@@ -23,9 +24,10 @@ struct Target {
 ///    file system, from the working directory;
 ///  - a path that begins with "/": a cgroup, with or without the mount point;
 ///  - another path: a cgroup from the root of the hierarchy;
-///  - a systemd unit ("nginx.service", and "nginx" for it);
-///  - the beginning of a container id or pod uid, 4 characters or more.
+///  - a systemd unit ("nginx.service", and "nginx" for it), a container's name, a pod
+///    ("default/llm-0", "llm-0") or one of its containers ("default/llm-0/vllm",
+///    "vllm"), the beginning of a container id or pod uid, 4 characters or more.
 /// Throws Error (failed) when nothing or more than one thing matches.
-Target resolve_target(std::string_view text, const Cgroups &cgroups);
+Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners);
 
 } // namespace umacct

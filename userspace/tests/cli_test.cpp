@@ -363,8 +363,14 @@ TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
     EXPECT_EQ(big["effective"], 8 * gib);
     EXPECT_EQ(big["memory_current"], gib);
     EXPECT_EQ(big["memory_max"], nullptr);
-    EXPECT_EQ(big["owner"],
-              (json{{"kind", "unit"}, {"runtime", "systemd"}, {"id", "big.service"}}));
+    EXPECT_EQ(big["owner"], (json{{"kind", "unit"},
+                                  {"runtime", "systemd"},
+                                  {"id", "big.service"},
+                                  {"name", "big.service"},
+                                  {"container_id", nullptr},
+                                  {"namespace", nullptr},
+                                  {"pod", nullptr},
+                                  {"container", nullptr}}));
     EXPECT_EQ(accounts[0]["parent_id"], nullptr);
 }
 

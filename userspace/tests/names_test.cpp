@@ -52,7 +52,19 @@ INSTANTIATE_TEST_SUITE_P(
             with_id("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-", ".scope"),
             "podman", id, OwnerKind::container},
         Recorded{with_id("/libpod_parent/libpod-"), "podman", id, OwnerKind::container},
-        Recorded{with_id("/libpod_parent/"), "podman", id, OwnerKind::container},
+        Recorded{with_id("/libpod_parent/"), "podman", id, OwnerKind::pod},
+        Recorded{with_id("/libpod_parent/", std::string("/libpod-") + id), "podman", id,
+                 OwnerKind::container},
+        Recorded{with_id("/machine.slice/machine-libpod_pod_", ".slice"), "podman", id,
+                 OwnerKind::pod},
+        Recorded{with_id("/user.slice/user-1000.slice/user@1000.service/user.slice/"
+                         "user-libpod_pod_",
+                         ".slice"),
+                 "podman", id, OwnerKind::pod},
+        Recorded{
+            with_id("/user.slice/user-1000.slice/user@1000.service/user.slice/docker-", ".scope"),
+            "docker", id, OwnerKind::container},
+        Recorded{"/libpod_parent/conmon", nullptr, "", OwnerKind::unit},
         Recorded{with_id("/machine.slice/libpod-conmon-", ".scope"), "systemd",
                  with_id("libpod-conmon-", ".scope"), OwnerKind::unit},
         Recorded{with_id("/machine.slice/libpod-", ".scope/container"), nullptr, "",
@@ -77,6 +89,28 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{std::string("/kubepods/burstable/pod") + uid, "kubernetes", uid, OwnerKind::pod},
         Recorded{with_id(std::string("/kubepods/burstable/pod") + uid + "/"), "kubernetes", id,
                  OwnerKind::container},
+        Recorded{with_id(std::string("/kubepods/besteffort/pod") + uid + "/crio-"), "cri-o", id,
+                 OwnerKind::container},
+        Recorded{with_id(std::string("/kubepods/besteffort/pod") + uid + "/crio-conmon-"), nullptr,
+                 "", OwnerKind::unit},
+        Recorded{with_id(std::string("/kubepods/pod") + uid + "/"), "kubernetes", id,
+                 OwnerKind::container},
+        Recorded{with_id("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+                         "kubelet-kubepods-burstable-"
+                         "pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice/cri-containerd-",
+                         ".scope"),
+                 "containerd", id, OwnerKind::container},
+        Recorded{"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+                 "kubelet-kubepods-burstable-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice",
+                 "kubernetes", uid, OwnerKind::pod},
+        Recorded{with_id("/kubepods.slice/kubepods-burstable.slice/"
+                         "kubepods-burstable-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice/docker-",
+                         ".scope"),
+                 "docker", id, OwnerKind::container},
+        Recorded{with_id("/kubepods.slice/kubepods-pod8d1e7b0c_3f5a_4c6e_9b2d_0123456789ab.slice/"
+                         "crio-conmon-",
+                         ".scope"),
+                 "systemd", with_id("crio-conmon-", ".scope"), OwnerKind::unit},
         Recorded{with_id("/system.slice/nerdctl-", ".scope"), "containerd", id,
                  OwnerKind::container},
         Recorded{"/kubepods.slice/kubepods-burstable.slice", "systemd", "kubepods-burstable.slice",
@@ -91,13 +125,13 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{"/tripod", nullptr, "", OwnerKind::unit},
         Recorded{"/", nullptr, "", OwnerKind::unit}));
 
-TEST(Names, TheNearestOwnerIsFoundFromBelow) {
-    const auto owner = nearest_owner(with_id("/machine.slice/libpod-", ".scope/container/inner"));
-
-    ASSERT_TRUE(owner);
-    EXPECT_EQ(owner->label(), "podman 4f5a9c0b7d1e");
-    EXPECT_FALSE(nearest_owner("/a/b"));
-    EXPECT_FALSE(nearest_owner("/"));
+TEST(Names, TheUserOfARootlessContainerIsInItsPath) {
+    EXPECT_EQ(user_of("/user.slice/user-1000.slice/user@1000.service/user.slice/x.scope"), 1000U);
+    EXPECT_FALSE(user_of("/user.slice/user-1000.slice/session-3.scope"));
+    EXPECT_FALSE(user_of("/user@.service"));
+    EXPECT_FALSE(user_of("/user@x.service"));
+    EXPECT_FALSE(user_of("/user@99999999999.service"));
+    EXPECT_FALSE(user_of("/user@1000"));
 }
 
 } // namespace

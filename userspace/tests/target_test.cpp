@@ -15,7 +15,7 @@ constexpr const char *other_id = "4f5a00007d1e2f3a4b5c6d7e8f90a1b2c3d4e5f6071829
 
 class Targets : public testing::Test {
 protected:
-    Targets() : cgroups_(sandbox_.proc()) {
+    Targets() : cgroups_(sandbox_.proc()), owners_(sandbox_.proc().parent_path()) {
         docker_path_ = std::string("/system.slice/docker-") + docker_id + ".scope";
         sandbox_.add_cgroup(docker_path_ + "/init");
         sandbox_.add_cgroup(std::string("/docker/") + other_id);
@@ -26,7 +26,9 @@ protected:
         sandbox_.add_process(43, "/gone");
     }
 
-    std::string path(const std::string &text) { return resolve_target(text, cgroups_).path; }
+    std::string path(const std::string &text) {
+        return resolve_target(text, cgroups_, owners_).path;
+    }
 
     std::string error(const std::string &text) {
         try {
@@ -39,6 +41,7 @@ protected:
 
     test::Sandbox sandbox_;
     Cgroups cgroups_;
+    Owners owners_;
     std::string docker_path_;
 };
 
@@ -64,7 +67,7 @@ TEST_F(Targets, ADirectoryFromTheWorkingDirectory) {
 }
 
 TEST_F(Targets, APid) {
-    const Target target = resolve_target("42", cgroups_);
+    const Target target = resolve_target("42", cgroups_, owners_);
 
     EXPECT_EQ(target.path, "/system.slice/ollama.service");
     EXPECT_EQ(target.pid, 42U);

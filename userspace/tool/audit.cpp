@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/names.h"
 #include "lib/units.h"
 #include "tool/account.h"
 #include "tool/audit_svg.h"
@@ -64,7 +63,7 @@ std::vector<Account> audited_accounts(Context &context) {
             by_path[account.path] = account;
     }
     context.cgroups().for_each([&](const std::string &path) {
-        const auto owner = owner_of(path);
+        const auto owner = context.owners().of(path);
 
         if (owner && owner->kind != OwnerKind::unit && !by_path.contains(path))
             by_path[path].path = path;
@@ -127,11 +126,11 @@ Json machine_json(const Statement &machine) {
     return json;
 }
 
-Json cgroup_json(const Audited &audited) {
+Json cgroup_json(const Owners &owners, const Audited &audited) {
     const CgroupStatement &statement = audited.statement;
 
     return {{"path", audited.path},
-            {"owner", to_json(nearest_owner(audited.path))},
+            {"owner", to_json(owners.nearest(audited.path))},
             {"memory_current", statement.current ? Json(*statement.current) : Json(nullptr)},
             {"anonymous", statement.anonymous},
             {"file", statement.file},
@@ -148,11 +147,11 @@ Json cgroup_json(const Audited &audited) {
             {"verdict", name_of(statement.verdict)}};
 }
 
-Json audit_json(const Audit &audit) {
+Json audit_json(const Owners &owners, const Audit &audit) {
     Json cgroups = Json::array();
 
     for (const Audited &audited : audit.cgroups)
-        cgroups.push_back(cgroup_json(audited));
+        cgroups.push_back(cgroup_json(owners, audited));
     return merged(json_document(), {{"machine", machine_json(audit.machine)},
                                     {"available", audit.available},
                                     {"pinned", audit.pinned},
@@ -321,7 +320,7 @@ void print_cgroups(Context &context, const Audit &audit) {
             return statement.current ? figure : "-";
         };
 
-        table.add({display_path(audited.path), format_known(statement.current),
+        table.add({display_path(context.owners(), audited.path), format_known(statement.current),
                    kernels(format_size(statement.anonymous)), kernels(format_size(statement.file)),
                    kernels(format_size(statement.kernel)), kernels(format_signed(statement.other)),
                    format_size(statement.usage), format_size(statement.once),
@@ -345,7 +344,7 @@ void print_changes(Context &context, const Json &change) {
     };
 
     for (const Json &row : change["cgroups"])
-        table.add({display_path(row["path"].get<std::string>()),
+        table.add({display_path(context.owners(), row["path"].get<std::string>()),
                    format_change(row["memory_current"].get<std::int64_t>()),
                    format_change(row["usage"].get<std::int64_t>()),
                    format_change(row["unseen"].get<std::int64_t>()),
@@ -357,12 +356,12 @@ void print_changes(Context &context, const Json &change) {
     }
 }
 
-void write_svg(const std::string &file, const Audit &audit) {
+void write_svg(const Owners &owners, const std::string &file, const Audit &audit) {
     std::vector<std::pair<std::string, CgroupStatement>> cgroups;
     std::ofstream out(file);
 
     for (const Audited &audited : audit.cgroups)
-        cgroups.emplace_back(display_path(audited.path), audited.statement);
+        cgroups.emplace_back(display_path(owners, audited.path), audited.statement);
     print_svg(out, audit.machine, cgroups);
     if (!out.flush())
         throw Error(Failure::failed, fmt::format("--svg: '{}' can't be written", file),
@@ -373,12 +372,12 @@ void audit(Context &context, const Options &options) {
     const std::optional<Json> earlier =
         options.diff ? std::optional(read_earlier(*options.diff)) : std::nullopt;
     const Audit made = make_audit(context, options);
-    Json json = audit_json(made);
+    Json json = audit_json(context.owners(), made);
     const std::optional<Json> change =
         earlier ? std::optional(difference(json, *earlier)) : std::nullopt;
 
     if (options.svg)
-        write_svg(*options.svg, made);
+        write_svg(context.owners(), *options.svg, made);
     if (context.json) {
         if (change)
             json["diff"] = *change;

@@ -60,8 +60,9 @@ void list(Context &context) {
         return account.charge == UMACCT_CHARGE_INHERIT && account.usage == 0;
     });
     for (const Account &account : accounts) {
-        rows.push_back(to_json(account));
-        table.add({display_path(account.path), std::string(name_of(account.charge)),
+        rows.push_back(to_json(context.owners(), account));
+        table.add({display_path(context.owners(), account.path),
+                   std::string(name_of(account.charge)),
                    std::string(name_of(account.charge_effective)), format_size(account.charged),
                    format_size(account.uncharged())});
     }

@@ -9,6 +9,7 @@
 
 #include "lib/error.h"
 #include "tool/json.h"
+#include "tool/text.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -21,7 +22,9 @@ constexpr const char *description =
 
 constexpr const char *footer =
     "TARGET is a cgroup path (/system.slice/ollama.service), a systemd unit (ollama.service),\n"
-    "a container id or its beginning (4f5a9c), or a pid.\n"
+    "a container's name (vllm), its id or the id's beginning (4f5a9c), a pod and its containers\n"
+    "(default/llm-0, default/llm-0/vllm), or a pid. Containers are Docker's, Podman's,\n"
+    "containerd's and CRI-O's; their names are read from files that root may read.\n"
     "Sizes read 40G, 512M, 1.5GiB or bytes, in binary units; max is no limit.\n"
     "\n"
     "Words: an account is a cgroup's memory taken through the driver. Charged is the part that\n"
@@ -58,7 +61,7 @@ void print_version(Context &context) {
 }
 
 void print_error(Context &context, const std::string &what, const std::string &hint) {
-    fmt::print(context.err(), "umacct: {}\n", what);
+    fmt::print(context.err(), "umacct: {}\n", printable(what));
     if (!hint.empty())
         fmt::print(context.err(), "hint: {}\n", hint);
 }

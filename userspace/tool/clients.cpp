@@ -21,7 +21,7 @@ std::string command_cell(const Client &client) {
     return printable(client.comm) + (client.exited ? " (exited)" : "");
 }
 
-Table client_table(const std::vector<Client> &clients) {
+Table client_table(const Owners &owners, const std::vector<Client> &clients) {
     Table table({{"PID", Align::right},
                  {"USAGE", Align::right},
                  {"PEAK", Align::right},
@@ -34,7 +34,8 @@ Table client_table(const std::vector<Client> &clients) {
     for (const Client &client : clients)
         table.add({pid_cell(client), format_size(client.usage), format_size(client.peak),
                    format_size(client.charged), format_size(client.uncharged()),
-                   format_size(client.managed), command_cell(client), display_path(client.path)});
+                   format_size(client.managed), command_cell(client),
+                   display_path(owners, client.path)});
     return table;
 }
 

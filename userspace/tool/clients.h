@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/model.h"
+#include "lib/owners.h"
 #include "tool/table.h"
 
 namespace umacct::tool {
@@ -18,6 +19,6 @@ std::string pid_cell(const Client &client);
 /// The name, with a mark for a process that is gone.
 std::string command_cell(const Client &client);
 
-Table client_table(const std::vector<Client> &clients);
+Table client_table(const Owners &owners, const std::vector<Client> &clients);
 
 } // namespace umacct::tool

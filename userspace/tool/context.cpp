@@ -11,7 +11,9 @@
 namespace umacct::tool {
 
 Context::Context(Surroundings surroundings)
-    : surroundings_(std::move(surroundings)), cgroups_(surroundings_.proc) {}
+    : surroundings_(std::move(surroundings)),
+      cgroups_(surroundings_.proc),
+      owners_(surroundings_.root) {}
 
 Module &Context::module() {
     if (!module_)

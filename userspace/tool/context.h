@@ -12,6 +12,7 @@
 #include "lib/cgroup.h"
 #include "lib/meminfo.h"
 #include "lib/module.h"
+#include "lib/owners.h"
 #include "lib/target.h"
 #include "lib/transport.h"
 
@@ -36,7 +37,15 @@ public:
 
     const Cgroups &cgroups() const { return cgroups_; }
 
-    Target resolve(const std::string &target) const { return resolve_target(target, cgroups_); }
+    /// Whom cgroups are for.
+    const Owners &owners() const { return owners_; }
+
+    /// Reads the names anew, for a verb that runs for long.
+    void refresh_owners() { owners_.refresh(); }
+
+    Target resolve(const std::string &target) const {
+        return resolve_target(target, cgroups_, owners_);
+    }
 
     Meminfo meminfo() const;
 
@@ -60,6 +69,7 @@ public:
 private:
     Surroundings surroundings_;
     Cgroups cgroups_;
+    Owners owners_;
     std::optional<Module> module_;
 };
 

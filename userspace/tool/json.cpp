@@ -35,7 +35,12 @@ Json to_json(const std::optional<Owner> &owner) {
         return nullptr;
     return {{"kind", kinds[static_cast<int>(owner->kind)]},
             {"runtime", owner->runtime},
-            {"id", owner->id}};
+            {"id", owner->id},
+            {"name", nullable_text(owner->full_name())},
+            {"container_id", owner->kind == OwnerKind::container ? Json(owner->id) : Json(nullptr)},
+            {"namespace", nullable_text(owner->kube_namespace)},
+            {"pod", nullable_text(owner->pod)},
+            {"container", nullable_text(owner->container)}};
 }
 
 Json to_json(const Hook &hook) {
@@ -79,12 +84,12 @@ Json to_json(const Status &status) {
             {"hooks", hooks}};
 }
 
-Json to_json(const Account &account) {
+Json to_json(const Owners &owners, const Account &account) {
     return {{"id", account.id},
             {"parent_id", nullable(account.parent_id)},
             {"level", account.level},
             {"path", account.path},
-            {"owner", to_json(nearest_owner(account.path))},
+            {"owner", to_json(owners.nearest(account.path))},
             {"usage", account.usage},
             {"own", account.own},
             {"peak", account.peak},
@@ -110,8 +115,8 @@ Json to_json(const Account &account) {
             {"throttled", account.throttled_ns}};
 }
 
-Json to_json(const Account &account, const MemoryController &memory) {
-    Json json = to_json(account);
+Json to_json(const Owners &owners, const Account &account, const MemoryController &memory) {
+    Json json = to_json(owners, account);
 
     json["memory_current"] = nullable(memory.current);
     // null is "no limit" here as everywhere: memory_current tells it from "not known".
@@ -121,13 +126,13 @@ Json to_json(const Account &account, const MemoryController &memory) {
     return json;
 }
 
-Json to_json(const Client &client) {
+Json to_json(const Owners &owners, const Client &client) {
     return {{"pid", client.pid == 0 ? Json(nullptr) : Json(client.pid)},
             {"start_time", client.start_time_ns},
             {"comm", client.comm},
             {"account_id", client.account_id},
             {"path", client.path},
-            {"owner", to_json(nearest_owner(client.path))},
+            {"owner", to_json(owners.nearest(client.path))},
             {"usage", client.usage},
             {"peak", client.peak},
             {"charged", client.charged},
@@ -138,21 +143,21 @@ Json to_json(const Client &client) {
             {"exited", client.exited}};
 }
 
-Json to_json(const std::vector<Client> &clients) {
+Json to_json(const Owners &owners, const std::vector<Client> &clients) {
     Json json = Json::array();
 
     for (const Client &client : clients)
-        json.push_back(to_json(client));
+        json.push_back(to_json(owners, client));
     return json;
 }
 
-Json to_json(const Event &event) {
+Json to_json(const Owners &owners, const Event &event) {
     return {{"type", name_of(event.type)},
             {"seq", event.sequence},
             {"time", event.time_ns},
             {"account_id", event.account_id},
             {"path", event.path},
-            {"owner", to_json(nearest_owner(event.path))},
+            {"owner", to_json(owners.nearest(event.path))},
             {"limit_id", nullable(event.limit_id)},
             {"limit_path", nullable_text(event.limit_path)},
             {"pid", event.pid},

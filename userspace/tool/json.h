@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/model.h"
-#include "lib/names.h"
+#include "lib/owners.h"
 #include "tool/text.h"
 
 namespace umacct::tool {
@@ -25,12 +25,12 @@ constexpr int json_schema = 1;
 Json to_json(const Status &status);
 Json to_json(const Hook &hook);
 Json to_json(const std::optional<Owner> &owner);
-Json to_json(const Account &account);
+Json to_json(const Owners &owners, const Account &account);
 /// With what the kernel's controller says of the account's cgroup.
-Json to_json(const Account &account, const MemoryController &memory);
-Json to_json(const Client &client);
-Json to_json(const Event &event);
-Json to_json(const std::vector<Client> &clients);
+Json to_json(const Owners &owners, const Account &account, const MemoryController &memory);
+Json to_json(const Owners &owners, const Client &client);
+Json to_json(const Owners &owners, const Event &event);
+Json to_json(const Owners &owners, const std::vector<Client> &clients);
 
 /// {"schema": 1}, for a verb to add to.
 Json json_document();

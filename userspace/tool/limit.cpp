@@ -34,10 +34,11 @@ binding_path(Context &context, const Account &account,
     return known != paths.end() ? known->second : path_of_account(context, *account.effective_id);
 }
 
-std::string binding_cell(const Account &account, const std::optional<std::string> &path) {
+std::string binding_cell(Context &context, const Account &account,
+                         const std::optional<std::string> &path) {
     if (!path)
         return "";
-    return *path == account.path ? "itself" : display_path(*path);
+    return *path == account.path ? "itself" : display_path(context.owners(), *path);
 }
 
 void list(Context &context, const std::vector<Account> &accounts) {
@@ -56,13 +57,13 @@ void list(Context &context, const std::vector<Account> &accounts) {
         paths[account.id] = account.path;
     for (const Account &account : accounts) {
         const std::optional<std::string> bound_by = binding_path(context, account, paths);
-        Json row = to_json(account);
+        Json row = to_json(context.owners(), account);
 
         row["effective_path"] = bound_by ? Json(*bound_by) : Json(nullptr);
         rows.push_back(row);
-        table.add({display_path(account.path), format_size(account.usage),
+        table.add({display_path(context.owners(), account.path), format_size(account.usage),
                    format_limit(account.soft), format_limit(account.hard),
-                   format_limit(account.effective), binding_cell(account, bound_by),
+                   format_limit(account.effective), binding_cell(context, account, bound_by),
                    format_time(account.throttle_ns), account.view ? "on" : "off"});
     }
     if (context.json)
@@ -122,7 +123,7 @@ void add_limit(CLI::App &app, Context &context) {
     auto options = std::make_shared<Options>();
     CLI::App *verb = app.add_subcommand("limit", "set an account's limits, or list all limits");
 
-    verb->add_option("TARGET", options->target, "cgroup path, unit, container id or pid");
+    verb->add_option("TARGET", options->target, "cgroup path, unit, container, pod or pid");
     add_limit_options(*verb, options->limits);
     verb->add_option("--throttle", options->limits.throttle,
                      "longest delay of one call above the soft limit, such as 50ms; off for none");
@@ -139,7 +140,7 @@ void add_limit(CLI::App &app, Context &context) {
         "Examples:\n"
         "  umacct limit                                       all limits, and what binds\n"
         "  umacct limit ollama.service --hard 40G --soft 36G\n"
-        "  umacct limit 4f5a9c --hard 40G --view              programs that ask see 40 GiB\n"
+        "  umacct limit vllm --hard 40G --view                programs that ask see 40 GiB\n"
         "  umacct limit ollama.service --hard max --soft max  no limits any more");
     verb->callback([options, &context] { limit(context, *options); });
 }

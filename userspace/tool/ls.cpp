@@ -96,11 +96,12 @@ private:
     std::unordered_map<std::uint64_t, bool> shown_;
 };
 
-std::string name_cell(const Row &row, bool flat) {
+std::string name_cell(const Owners &owners, const Row &row, bool flat) {
     if (flat)
-        return display_path(row.account->path);
+        return display_path(owners, row.account->path);
     return std::string(static_cast<std::size_t>(row.depth) * 2, ' ') +
-           (row.depth == 0 ? display_path(row.account->path) : short_name(row.account->path));
+           (row.depth == 0 ? display_path(owners, row.account->path)
+                           : short_name(owners, row.account->path));
 }
 
 void print_table(Context &context, const std::vector<Row> &rows, bool flat) {
@@ -117,10 +118,10 @@ void print_table(Context &context, const std::vector<Row> &rows, bool flat) {
         const Account &account = *row.account;
         const MemoryController memory = memory_controller(context.cgroups(), account);
 
-        table.add({name_cell(row, flat), format_size(account.usage), format_size(account.peak),
-                   format_limit(account.effective), format_size(account.charged),
-                   format_size(account.uncharged()), format_known(memory.current),
-                   format_known(memory.max)});
+        table.add({name_cell(context.owners(), row, flat), format_size(account.usage),
+                   format_size(account.peak), format_limit(account.effective),
+                   format_size(account.charged), format_size(account.uncharged()),
+                   format_known(memory.current), format_known(memory.max)});
     }
     table.print(context.out());
 }
@@ -129,8 +130,8 @@ void print_accounts_json(Context &context, const std::vector<Row> &rows) {
     Json accounts = Json::array();
 
     for (const Row &row : rows)
-        accounts.push_back(
-            to_json(*row.account, memory_controller(context.cgroups(), *row.account)));
+        accounts.push_back(to_json(context.owners(), *row.account,
+                                   memory_controller(context.cgroups(), *row.account)));
     print_json(context.out(), merged(json_document(), {{"accounts", accounts}}));
 }
 

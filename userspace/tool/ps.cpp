@@ -19,11 +19,12 @@ void list(Context &context, const std::optional<std::string> &target) {
     context.warn_if_degraded(status);
     sort_by_usage(clients);
     if (context.json)
-        print_json(context.out(), merged(json_document(), {{"clients", to_json(clients)}}));
+        print_json(context.out(),
+                   merged(json_document(), {{"clients", to_json(context.owners(), clients)}}));
     else if (clients.empty())
         fmt::print(context.out(), "no process holds memory\n");
     else
-        client_table(clients).print(context.out());
+        client_table(context.owners(), clients).print(context.out());
 }
 
 } // namespace

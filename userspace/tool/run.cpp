@@ -93,8 +93,9 @@ int wait_for(Process &process, const SignalGuard &signals) {
 
 void report(Context &context, const Account &account, int exit_code) {
     if (context.json) {
-        print_json(context.err(), merged(json_document(), {{"account", to_json(account)},
-                                                           {"exit_code", exit_code}}));
+        print_json(context.err(),
+                   merged(json_document(), {{"account", to_json(context.owners(), account)},
+                                            {"exit_code", exit_code}}));
         return;
     }
     fmt::print(context.err(), "umacct: peak {}, {} allocations, {} refused",

@@ -3,7 +3,6 @@
 
 #include <fmt/ostream.h>
 
-#include "lib/names.h"
 #include "lib/units.h"
 #include "tool/account.h"
 #include "tool/clients.h"
@@ -19,15 +18,23 @@ namespace {
 std::string effective_note(Context &context, const Account &account) {
     if (!account.effective_id || *account.effective_id == account.id)
         return "";
-    return "set by " + display_path(path_of_account(context, *account.effective_id));
+    return "set by " +
+           display_path(context.owners(), path_of_account(context, *account.effective_id));
+}
+
+/// With both the name and the id, which the lists don't have room for.
+std::string owner_note(const Owner &owner) {
+    if (owner.kind == OwnerKind::unit || owner.full_name().empty())
+        return owner.label();
+    return fmt::format("{}, id {}", owner.label(), owner.id);
 }
 
 void print_account(Context &context, const Account &account, const MemoryController &memory) {
     Table figures({{}, {"", Align::right}, {}});
-    const auto owner = nearest_owner(account.path);
+    const auto owner = context.owners().nearest(account.path);
 
     fmt::print(context.out(), "{}{}\n", printable(account.path),
-               owner ? "  (" + printable(owner->label()) + ")" : "");
+               owner ? "  (" + printable(owner_note(*owner)) + ")" : "");
     figures.add(
         {"usage", format_size(account.usage), fmt::format("its own {}", format_size(account.own))});
     figures.add({"  charged", format_size(account.charged)});
@@ -67,14 +74,15 @@ void show(Context &context, const std::string &text) {
         std::erase_if(clients, [&](const Client &client) { return client.pid != *target.pid; });
     sort_by_usage(clients);
     if (context.json) {
-        print_json(context.out(), merged(json_document(), {{"account", to_json(account, memory)},
-                                                           {"clients", to_json(clients)}}));
+        print_json(context.out(),
+                   merged(json_document(), {{"account", to_json(context.owners(), account, memory)},
+                                            {"clients", to_json(context.owners(), clients)}}));
         return;
     }
     print_account(context, account, memory);
     if (!clients.empty()) {
         fmt::print(context.out(), "\n");
-        client_table(clients).print(context.out(), 2);
+        client_table(context.owners(), clients).print(context.out(), 2);
     }
 }
 
@@ -84,13 +92,14 @@ void add_show(CLI::App &app, Context &context) {
     auto target = std::make_shared<std::string>();
     CLI::App *verb = app.add_subcommand("show", "everything about one cgroup, or one process");
 
-    verb->add_option("TARGET", *target, "cgroup path, unit, container id or pid")->required();
+    verb->add_option("TARGET", *target, "cgroup path, unit, container, pod or pid")->required();
     verb->footer("For a pid the account is that of the process's cgroup now, and of the processes\n"
                  "only that one is listed.\n"
                  "\n"
                  "Examples:\n"
                  "  umacct show /system.slice/ollama.service\n"
                  "  umacct show 4f5a9c\n"
+                 "  umacct show default/llm-0/vllm\n"
                  "  umacct show $$");
     verb->callback([target, &context] { show(context, *target); });
 }

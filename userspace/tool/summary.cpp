@@ -55,14 +55,14 @@ void print_summary_json(Context &context, const Summary &summary) {
     Json accounts = Json::array();
 
     for (const Account &account : summary.accounts)
-        accounts.push_back(to_json(account));
+        accounts.push_back(to_json(context.owners(), account));
     json["memory"] = {{"total", summary.memory.total()},
                       {"free", summary.memory.free()},
                       {"available", summary.memory.available()}};
     json["driver_memory"] = driver_memory(summary.status);
     json["warnings"] = warnings(summary.status);
     json["top_accounts"] = accounts;
-    json["top_clients"] = to_json(summary.clients);
+    json["top_clients"] = to_json(context.owners(), summary.clients);
     print_json(context.out(), json);
 }
 
@@ -120,7 +120,7 @@ void print_figures(std::ostream &out, const Summary &summary) {
     figures.print(out);
 }
 
-void print_top(std::ostream &out, const Summary &summary) {
+void print_top(Context &context, const Summary &summary) {
     Table accounts(
         {{"OWN", Align::right}, {"PEAK", Align::right}, {"LIMIT", Align::right}, {"TOP ACCOUNTS"}});
     Table clients({{"USAGE", Align::right},
@@ -131,14 +131,15 @@ void print_top(std::ostream &out, const Summary &summary) {
 
     for (const Account &account : summary.accounts)
         accounts.add({format_size(account.own), format_size(account.peak),
-                      format_limit(account.effective), display_path(account.path)});
+                      format_limit(account.effective),
+                      display_path(context.owners(), account.path)});
     for (const Client &client : summary.clients)
         clients.add({format_size(client.usage), format_size(client.peak), pid_cell(client),
-                     command_cell(client), display_path(client.path)});
+                     command_cell(client), display_path(context.owners(), client.path)});
     for (const Table *table : {&accounts, &clients}) {
         if (!table->empty()) {
-            fmt::print(out, "\n");
-            table->print(out);
+            fmt::print(context.out(), "\n");
+            table->print(context.out());
         }
     }
 }
@@ -161,7 +162,7 @@ void print_summary(Context &context) {
     fmt::print(context.out(), "{}\n\n",
                context.colour() ? fmt::format(fmt::emphasis::bold, "{}", head) : head);
     print_figures(context.out(), summary);
-    print_top(context.out(), summary);
+    print_top(context, summary);
     for (const std::string &warning : warnings(summary.status)) {
         const std::string line = "warning: " + warning;
 

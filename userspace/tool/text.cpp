@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "lib/names.h"
 #include "lib/units.h"
 
 namespace umacct::tool {
@@ -19,9 +18,9 @@ std::string printable(std::string_view text) {
     return result;
 }
 
-std::string display_path(std::string_view path) {
+std::string display_path(const Owners &owners, std::string_view path) {
     for (std::string at(path); at != "/"; at = parent_path(at)) {
-        const auto owner = owner_of(at);
+        const auto owner = owners.of(at);
 
         if (owner && owner->kind != OwnerKind::unit)
             return printable(owner->label() + std::string(path.substr(at.size())));
@@ -33,10 +32,14 @@ std::string counted(std::uint64_t count, const char *one, const char *many) {
     return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-std::string short_name(std::string_view path) {
-    const auto owner = owner_of(path);
+std::string short_name(const Owners &owners, std::string_view path) {
+    const auto owner = owners.of(path);
 
-    return printable(owner && owner->kind != OwnerKind::unit ? owner->label() : base_name(path));
+    if (!owner || owner->kind == OwnerKind::unit)
+        return printable(base_name(path));
+    if (!owner->container.empty())
+        return fmt::format("{} {}", owner->runtime, printable(owner->container));
+    return printable(owner->label());
 }
 
 MemoryController memory_controller(const Cgroups &cgroups, const Account &account) {

@@ -10,6 +10,7 @@
 
 #include "lib/cgroup.h"
 #include "lib/model.h"
+#include "lib/owners.h"
 
 namespace umacct::tool {
 
@@ -18,11 +19,11 @@ namespace umacct::tool {
 std::string printable(std::string_view text);
 
 /// A cgroup for people: its path, from its container or pod where it names one:
-/// "docker 0123456789ab/init".
-std::string display_path(std::string_view path);
+/// "docker vllm/init", "docker 0123456789ab/init".
+std::string display_path(const Owners &owners, std::string_view path);
 
-/// The same without what is above its last component.
-std::string short_name(std::string_view path);
+/// The same without what is above its last component, for a list where that is seen.
+std::string short_name(const Owners &owners, std::string_view path);
 
 /// "1 process", "2 processes".
 std::string counted(std::uint64_t count, const char *one, const char *many);

@@ -20,6 +20,8 @@ using namespace std::chrono_literals;
 /// How long it must be quiet after an overrun before what was lost is counted.
 constexpr auto quiet_time = 200ms;
 constexpr auto for_ever = -1ms;
+/// How long names that were read are good for.
+constexpr auto names_age = 1s;
 
 class Watcher {
 public:
@@ -36,6 +38,7 @@ public:
             const EventBatch batch = context_.module().receive(
                 overrun ? quiet_time : std::chrono::milliseconds(for_ever));
 
+            refresh_names();
             for (const Event &event : batch.events)
                 take(event);
             if (batch.gone)
@@ -50,13 +53,23 @@ public:
     }
 
 private:
+    /// Containers come and go meanwhile; a burst of events is of the same ones.
+    void refresh_names() {
+        const auto now = std::chrono::steady_clock::now();
+
+        if (now - named_ < names_age)
+            return;
+        context_.refresh_owners();
+        named_ = now;
+    }
+
     void take(const Event &event) {
         // A burst that ended the queue's room shows as a gap before what came after.
         if (event.sequence > 0)
             count_lost(event.sequence - 1);
         last_ = std::max(last_, event.sequence);
         if (context_.json)
-            print_json(context_.out(), merged(json_document(), to_json(event)));
+            print_json(context_.out(), merged(json_document(), to_json(context_.owners(), event)));
         else
             print(event);
         context_.out().flush();
@@ -84,14 +97,14 @@ private:
         const auto time = Clock::to_time_t(Clock::time_point(
             std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(event.time_ns))));
         fmt::print(context_.out(), "{:%F %T}  {:<15}  {}  pid {} ({})  {}\n", fmt::localtime(time),
-                   name_of(event.type), display_path(event.path), event.pid, printable(event.comm),
-                   describe(event));
+                   name_of(event.type), display_path(context_.owners(), event.path), event.pid,
+                   printable(event.comm), describe(event));
     }
 
-    static std::string describe(const Event &event) {
+    std::string describe(const Event &event) {
         const std::string where = event.limit_path == event.path || event.limit_path.empty()
                                       ? ""
-                                      : " of " + display_path(event.limit_path);
+                                      : " of " + display_path(context_.owners(), event.limit_path);
 
         switch (event.type) {
         case UMACCT_EVENT_SOFT_CROSSED:
@@ -113,6 +126,7 @@ private:
     }
 
     Context &context_;
+    std::chrono::steady_clock::time_point named_ = std::chrono::steady_clock::now();
     std::uint64_t last_ = 0; ///< number of the newest event that was seen or given up
 };
 
