@@ -6,36 +6,10 @@
 # runc's, as Debian ships them, and umacct finds each by its id.
 
 . "$(dirname "$0")/../lib/helpers.sh"
+. "$(dirname "$0")/../lib/containers.sh"
 needs_vm "it runs containers"
 needs_accounting
 needs_containers
-
-# The runtime's world is a small Debian of its own, which a chroot is enough for.
-WORLD=/containers
-
-world_up() {
-	cp "$(command -v rmtool)" "$WORLD/rootfs/bin/"
-	# A container's root is pivoted to, and that takes a mount to come from.
-	mount --bind "$WORLD" "$WORLD"
-	mount --rbind /dev "$WORLD/dev"
-	mount --rbind /sys "$WORLD/sys"
-	mount -t proc proc "$WORLD/proc"
-	mount -t tmpfs tmpfs "$WORLD/run"
-	mount --bind /tmp "$WORLD/tmp"
-}
-
-world_down() {
-	remove_containers
-	umount -l "$WORLD"
-}
-
-podman() {
-	chroot "$WORLD" podman "$@"
-}
-
-remove_containers() {
-	podman rm --all --force --time 0 >/dev/null
-}
 
 # run_container NAME: a container with --memory=100m, whose rmtool is a holder of
 # this name; $id is its id, $cgroup its cgroup's name.

@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Containers are known by the names that people gave them, whichever runtime runs
+# them: podman's, containerd's own, and containerd's as Kubernetes has them laid out.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+. "$(dirname "$0")/../lib/containers.sh"
+needs_vm "it runs containers"
+needs_accounting
+needs_containers
+
+POD_UID=8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab
+POD_CGROUP=/kubepods/burstable/pod$POD_UID
+SERVER_ID=4f5a9c0b7d1e2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9001ab
+LOGS=/var/log/pods/prod_llm-0_$POD_UID
+
+ctr() {
+	chroot "$WORLD" ctr "$@"
+}
+
+# The runtimes' state is in the chroot; umacct looks where it usually is.
+names_up() {
+	mkdir -p /run/containerd /etc/containers "$WORLD/run/containerd" "$LOGS"
+	mount --bind "$WORLD/run/containerd" /run/containerd
+	echo "graphroot = \"$WORLD/var/lib/containers\"" >/etc/containers/storage.conf
+	chroot "$WORLD" containerd >"$TEST_DIR/containerd.log" 2>&1 &
+	containerd_pid=$!
+	eventually chroot "$WORLD" ctr version >/dev/null 2>&1 || {
+		diag "$(tail -n 20 "$TEST_DIR/containerd.log")"
+		return 1
+	}
+}
+
+names_down() {
+	kill_tasks
+	kill "$containerd_pid"
+	gone "$containerd_pid"
+	umount -l /run/containerd
+	rm -rf /etc/containers "$LOGS"
+	cgroup_remove /kubepods
+	cgroup_remove /default
+}
+
+# run_podman NAME: a container whose rmtool is a holder of this name.
+run_podman() {
+	fifos "$1"
+	podman run --detach --name "$1" --network=none --cgroup-parent "$(cgroup_path "")" \
+		--device /dev/nvidiactl --volume "$TEST_DIR:/ctl" \
+		--rootfs /rootfs /bin/rmtool -f "/ctl/$1" >"$TEST_DIR/id"
+}
+
+# run_ctr NAMESPACE ID HOLDER [OPTION]...: the same, of containerd's.
+run_ctr() {
+	run_namespace=$1
+	run_id=$2
+	run_holder=$3
+	shift 3
+	fifos "$run_holder"
+	ctr -n "$run_namespace" run --detach --null-io --device /dev/nvidiactl \
+		--mount "type=bind,src=$TEST_DIR,dst=/ctl,options=rbind:rw" "$@" \
+		--rootfs /rootfs "$run_id" /bin/rmtool -f "/ctl/$run_holder"
+}
+
+kill_tasks() {
+	for namespace in default k8s.io; do
+		for task in $(ctr -n "$namespace" tasks list --quiet); do
+			remove_ctr "$namespace" "$task"
+		done
+	done
+}
+
+remove_ctr() { # NAMESPACE ID
+	ctr -n "$1" tasks kill --signal KILL "$2"
+	eventually ctr -n "$1" tasks delete "$2" >/dev/null 2>&1
+	ctr -n "$1" containers delete "$2"
+}
+
+# What umacct says of a target.
+target() { # TARGET KEY
+	umacct show --json "$1" | json_field "$2"
+}
+
+listed() { # NAME
+	umacct ls | grep -q "^ *$1 "
+}
+
+trap 'names_down; world_down; clean_up' EXIT
+world_up
+check "containerd starts" names_up
+
+check "podman starts a container" run_podman vllm
+ask vllm alloc 4M 10
+is "its name finds what it holds" "$(target vllm usage)" $((40 * MIB))
+is "which is its own, by its id" "$(target vllm container_id)" "$(cat "$TEST_DIR/id")"
+check "ls has it by name" listed "podman vllm"
+check "its name limits it" umacct limit vllm --hard 60M
+ask vllm fill 4M
+is "and the limit holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
+check "ps has it by name" sh -c "umacct ps vllm | grep -q 'rmtool  *podman vllm'"
+
+check "containerd starts one by itself" run_ctr default web web
+ask web alloc 4M 5
+is "its name finds what it holds, at a path that says nothing of containers" \
+	"$(target web path) $(target web usage)" "/default/web $((20 * MIB))"
+is "with its runtime" "$(target web runtime)" containerd
+check "ls has it by name" listed "containerd web"
+
+check "and one of a pod" run_ctr k8s.io $SERVER_ID server --cgroup "$POD_CGROUP/$SERVER_ID" \
+	--annotation io.kubernetes.cri.container-type=container \
+	--annotation io.kubernetes.cri.container-name=server \
+	--annotation io.kubernetes.cri.sandbox-name=llm-0 \
+	--annotation io.kubernetes.cri.sandbox-namespace=prod
+ask server alloc 4M 15
+for name in prod/llm-0/server server prod/llm-0 llm-0 4f5a9c0b; do
+	is "$name finds what it holds" "$(target $name usage)" $((60 * MIB))
+done
+is "in the pod of that name" "$(target server namespace) $(target server pod)" "prod llm-0"
+check "ls has the pod by name" listed "pod prod/llm-0"
+check "the pod is limited by its name" umacct limit prod/llm-0 --hard 80M
+ask server fill 4M
+is "and the limit binds its container" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
+
+check "a second container of the name" run_ctr default vllm other
+umacct limit vllm --hard 1M 2>"$TEST_DIR/ambiguous"
+is "makes it ambiguous" "$?" 1
+for choice in 'names 2 cgroups' '(containerd vllm)' '(podman vllm)'; do
+	check "with the choices: $choice" grep -qF "$choice" "$TEST_DIR/ambiguous"
+done
+is "and changes nothing" "$(target /default/vllm hard)" null
+check "it goes" remove_ctr default vllm
+is "then the name is unique again" "$(target vllm runtime)" podman
+
+check "a container is renamed" podman rename vllm served
+is "and found by the new name" "$(target served usage)" $((60 * MIB))
+check "and no longer by the old" fails umacct show vllm 2>/dev/null
+
+check "a container is removed" podman rm --force --time 0 served
+umacct show served 2>"$TEST_DIR/removed"
+is "and its name is nobody's" "$?" 1
+check "which is said" grep -q "TARGET 'served': there is no such cgroup" "$TEST_DIR/removed"
+check "and no list has it" fails listed "podman served"
+check "its memory is back" eventually usage_is "" 0
+
+done_testing
