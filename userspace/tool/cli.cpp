@@ -2,6 +2,7 @@
 #include "tool/cli.h"
 
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -102,43 +103,49 @@ int parse_and_run(CLI::App &app, Context &context, int argc, const char *const *
 
 } // namespace
 
+std::unique_ptr<CLI::App> make_app(Context &context) {
+    auto app = std::make_unique<CLI::App>(description, "umacct");
+    auto version = std::make_shared<bool>(false);
+
+    app->footer(footer);
+    app->fallthrough();
+    app->require_subcommand(0, 1);
+    app->get_formatter()->column_width(34);
+    app->get_formatter()->label("OPTIONS", "options");
+    app->get_formatter()->label("SUBCOMMAND", "VERB");
+    app->add_flag("-j,--json", context.json, "print JSON: bytes as integers, stable keys");
+    app->add_flag("--version", *version, "print the versions of the tool, the ABI and the module");
+    add_ls(*app, context);
+    add_ps(*app, context);
+    add_show(*app, context);
+    add_limit(*app, context);
+    add_reserve(*app, context);
+    add_charge(*app, context);
+    add_run(*app, context);
+    add_watch(*app, context);
+    add_audit(*app, context);
+    add_verify(*app, context);
+    add_doctor(*app, context);
+    for (CLI::App *verb : app->get_subcommands({}))
+        verb->group("Verbs");
+    add_complete_targets(*app, context);
+    app->callback([app = app.get(), version, &context] {
+        if (*version)
+            print_version(context);
+        else if (app->get_subcommands().empty())
+            print_summary(context);
+    });
+    return app;
+}
+
 int run_tool(int argc, const char *const *argv, Surroundings surroundings) {
     std::ostream &err = surroundings.err;
 
     try {
         Context context(std::move(surroundings));
-        CLI::App app(description, "umacct");
-        bool version = false;
+        const std::unique_ptr<CLI::App> app = make_app(context);
 
-        app.footer(footer);
-        app.fallthrough();
-        app.require_subcommand(0, 1);
-        app.get_formatter()->column_width(34);
-        app.get_formatter()->label("OPTIONS", "options");
-        app.get_formatter()->label("SUBCOMMAND", "VERB");
-        app.add_flag("-j,--json", context.json, "print JSON: bytes as integers, stable keys");
-        app.add_flag("--version", version,
-                     "print the versions of the tool, the ABI and the module");
-        add_ls(app, context);
-        add_ps(app, context);
-        add_show(app, context);
-        add_limit(app, context);
-        add_reserve(app, context);
-        add_charge(app, context);
-        add_run(app, context);
-        add_watch(app, context);
-        add_audit(app, context);
-        add_verify(app, context);
-        add_doctor(app, context);
-        for (CLI::App *verb : app.get_subcommands({}))
-            verb->group("Verbs");
-        app.callback([&] {
-            if (version)
-                print_version(context);
-            else if (app.get_subcommands().empty())
-                print_summary(context);
-        });
-        return parse_and_run(app, context, argc, argv);
+        return parse_and_run(*app, context, argc, argv);
     } catch (const std::exception &error) {
         fmt::print(err, "umacct: {}\n", error.what());
         return static_cast<int>(Failure::failed);

@@ -10,6 +10,8 @@ namespace umacct::tool {
 
 void add_audit(CLI::App &app, Context &context);
 void add_charge(CLI::App &app, Context &context);
+/// For the shells' completions, and not shown.
+void add_complete_targets(CLI::App &app, Context &context);
 void add_doctor(CLI::App &app, Context &context);
 void add_limit(CLI::App &app, Context &context);
 void add_ls(CLI::App &app, Context &context);
