@@ -20,6 +20,9 @@ moved() { # BEFORE BYTES DESCRIPTION
 cgroup_leaf leaf
 start_in leaf holder runas $UNPRIVILEGED rmtool
 check "an unprivileged process opens a client" ask holder open
+ask holder alloc 4M 8
+ask holder free all
+quiesce
 before=$(unowned)
 
 check "32 MiB by ioctl" ask holder alloc 4M 8

@@ -251,6 +251,16 @@ unowned() {
 	' /proc/zoneinfo /proc/meminfo
 }
 
+# Waits until the kernel is done with what it does once, after a boot above all.
+quiesce() {
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		quiesce_before=$(unowned)
+		sleep 0.5
+		quiesce_moved=$(unowned_since "$quiesce_before")
+		[ "${quiesce_moved#-}" -gt $((64 * KIB)) ] || break
+	done
+}
+
 unowned_since() { # EARLIER
 	echo $(($(unowned) - $1))
 }

@@ -88,9 +88,8 @@ protected:
         for (const char *path : {"/system.slice/ollama.service", "/docker/plain", "/it's; rm"})
             sandbox_.add_cgroup(path);
         sandbox_.add_cgroup("/docker/" + id_);
-        test::Sandbox::write(sandbox_.proc().parent_path() / "var/lib/docker/containers" / id_ /
-                                 "config.v2.json",
-                             R"({"Name":"/vllm"})");
+        sandbox_.write("var/lib/docker/containers/" + id_ + "/config.v2.json",
+                       R"({"Name":"/vllm"})");
         account.path = "/docker/plain";
         account.usage = 1;
         fake_.accounts = {account};

@@ -30,7 +30,7 @@ protected:
     std::filesystem::path root() const { return sandbox_.proc().parent_path(); }
 
     void write(const std::string &file, const std::string &text) const {
-        test::Sandbox::write(root() / file, text);
+        sandbox_.write(file, text);
     }
 
     void add_docker(const std::string &id, const std::string &name,

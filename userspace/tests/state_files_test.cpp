@@ -121,7 +121,7 @@ TEST(StateFiles, OnlyRegularFilesOfBoundedSizeAreRead) {
     const test::Sandbox sandbox;
     const auto folder = sandbox.proc();
 
-    test::Sandbox::write(folder / "file", "12345");
+    sandbox.write(folder / "file", "12345");
     EXPECT_EQ(read_state_file(folder / "file", 5), "12345");
     EXPECT_EQ(read_state_file(folder / "file", 5, getuid()), "12345");
     EXPECT_FALSE(read_state_file(folder / "file", 5, getuid() + 1));
