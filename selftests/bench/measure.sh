@@ -107,6 +107,27 @@ for depth in 1 4 8; do
 	in_branch "$path" remove
 done
 
+# A list of many cgroups, beside reading one file of each. In instructions and system
+# calls, so the columns are others here: WHAT VARIANT INSTRUCTIONS CALLS.
+many=10000
+mkfifo /tmp/hold /tmp/ready
+/selftests/bin/manycgroups hold $many </tmp/hold >/tmp/ready &
+exec 5>/tmp/hold
+read -r many_ready </tmp/ready
+[ "$many_ready" = ready ] || stop "no $many cgroups"
+umacct ls --json | tr '{' '\n' | grep -c '^"allocs":.*"path":"/many/[0-9]*/[0-9]*"' >/tmp/listed
+[ "$(cat /tmp/listed)" -eq $many ] || stop "ls lists $(cat /tmp/listed) of $many cgroups"
+for variant in "umacct ls --json" "/selftests/bin/manycgroups read $many"; do
+	# shellcheck disable=SC2086 # each word is one
+	many_cost=$(/selftests/bin/cost $variant) || stop "$variant can't be measured"
+	case $variant in
+	umacct*) echo "many ls $many_cost" ;;
+	*) echo "many read $many_cost" ;;
+	esac
+done
+exec 5>&-
+wait
+
 # What those pay who ask how much memory there is.
 system_calls loaded
 mkdir $CGROUPS/other

@@ -61,6 +61,12 @@ END {
 	ask_row("sysinfo(2)", "sysinfo")
 	ask_row("reading /proc/meminfo", "meminfo")
 
+	printf "\n  %-38s %12s %9s\n", "10,000 cgroups that hold memory", "instructions", "calls"
+	printf "  %-38s %12d %9d\n", "umacct ls --json", cost("many", "ls", "alloc"),
+		cost("many", "ls", "free")
+	printf "  %-38s %12d %9d\n", "reading memory.current of each", cost("many", "read", "alloc"),
+		cost("many", "read", "free")
+
 	page = pair("page", "umacct") - pair("page", "bare")
 	tracefs = pair("page", "tracefs") - pair("page", "bare")
 	each_page = (pair("512x4K", "umacct") - pair("512x4K", "bare") - page) / 511
@@ -71,5 +77,7 @@ END {
 		100 * page / tracefs, tracefs))
 	verdict(each_page < 1, sprintf("nothing per page: %.2f for each of 511 more", each_page))
 	verdict(each_level <= 60, sprintf("a level more with a limit: %.0f, at most 60", each_level))
+	many = cost("many", "ls", "free") / cost("many", "read", "free")
+	verdict(many < 0.1, sprintf("a list takes %.1f %% of the system calls, at most 10", 100 * many))
 	exit missed > 0
 }
