@@ -86,6 +86,31 @@ std::optional<std::uint64_t> scale(std::string_view whole, std::string_view frac
     return value;
 }
 
+/// Bytes in hundredths of the largest unit, up to GiB, of which there is at least one.
+struct Scaled {
+    std::uint64_t hundredths = 0;
+    const char *unit = nullptr; ///< null below 1 KiB
+};
+
+Scaled scaled(std::uint64_t bytes) {
+    struct Unit {
+        const char *name;
+        std::uint64_t size;
+    };
+
+    static constexpr std::array units{Unit{"GiB", gib}, Unit{"MiB", mib}, Unit{"KiB", kib}};
+
+    for (const Unit &unit : units) {
+        // Rounded before the unit is chosen: 1023.999 MiB reads 1.00 GiB.
+        const std::uint64_t hundredths =
+            bytes / unit.size * 100 + (bytes % unit.size * 100 + unit.size / 2) / unit.size;
+
+        if (hundredths >= 100)
+            return {hundredths, unit.name};
+    }
+    return {};
+}
+
 /// A number with a unit; empty when it can't be read. Throws Error when it is too large.
 std::optional<std::uint64_t> parse_quantity(std::string_view text, UnitFactor unit_factor) {
     std::string_view rest = text;
@@ -143,22 +168,31 @@ std::uint64_t parse_time(std::string_view text) {
 }
 
 std::string format_size(std::uint64_t bytes) {
-    struct Unit {
-        std::string_view name;
-        std::uint64_t size;
-    };
+    const Scaled size = scaled(bytes);
 
-    static constexpr std::array units{Unit{"GiB", gib}, Unit{"MiB", mib}, Unit{"KiB", kib}};
+    if (size.unit == nullptr)
+        return fmt::format("{} B", bytes);
+    return fmt::format("{}.{:02} {}", size.hundredths / 100, size.hundredths % 100, size.unit);
+}
 
-    for (const Unit &unit : units) {
-        // In hundredths of the unit, rounded before it is chosen: 1023.999 MiB reads 1.00 GiB.
-        const std::uint64_t hundredths =
-            bytes / unit.size * 100 + (bytes % unit.size * 100 + unit.size / 2) / unit.size;
+std::string format_short(std::uint64_t bytes) {
+    const Scaled size = scaled(bytes);
+    const std::uint64_t tenths = (size.hundredths + 5) / 10;
 
-        if (hundredths >= 100)
-            return fmt::format("{}.{:02} {}", hundredths / 100, hundredths % 100, unit.name);
-    }
-    return fmt::format("{} B", bytes);
+    if (size.unit == nullptr || size.hundredths < 10000)
+        return format_size(bytes);
+    if (tenths < 10000)
+        return fmt::format("{}.{} {}", tenths / 10, tenths % 10, size.unit);
+    return fmt::format("{} {}", (size.hundredths + 50) / 100, size.unit);
+}
+
+std::string format_rate(std::int64_t bytes_per_second) {
+    const auto bits = static_cast<std::uint64_t>(bytes_per_second);
+
+    if (bytes_per_second == 0)
+        return "0 B/s";
+    return bytes_per_second > 0 ? fmt::format("+{}/s", format_short(bits))
+                                : fmt::format("-{}/s", format_short(0 - bits));
 }
 
 std::string format_limit(const Limit &limit) {

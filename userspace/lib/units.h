@@ -27,6 +27,12 @@ std::string format_size(std::uint64_t bytes);
 /// The same; "max" for no limit.
 std::string format_limit(const Limit &limit);
 
+/// For columns that must stay narrow: four digits, so 9 characters at most up to
+/// 9999 GiB: "1.50 GiB", "117.0 GiB", "1000 MiB".
+std::string format_short(std::uint64_t bytes);
+/// A change per second, likewise, with its sign: "+1.50 MiB/s", "-12 B/s", "0 B/s".
+std::string format_rate(std::int64_t bytes_per_second);
+
 /// "250 ms", "1.5 s", "off" for 0.
 std::string format_time(std::uint64_t ns);
 

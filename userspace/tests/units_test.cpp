@@ -96,6 +96,25 @@ TEST(Units, RoundingNeverShowsTheNextUnitsFullSize) {
     EXPECT_EQ(format_size(gib / 100 * 99), "1013.76 MiB");
 }
 
+TEST(Units, ShortSizesHaveFourDigits) {
+    EXPECT_EQ(format_short(0), "0 B");
+    EXPECT_EQ(format_short(1000), "1000 B");
+    EXPECT_EQ(format_short(gib + gib / 2), "1.50 GiB");
+    EXPECT_EQ(format_short(240ULL << 20), "240.0 MiB");
+    EXPECT_EQ(format_short((99ULL << 20) + 1047000), "100.0 MiB");
+    EXPECT_EQ(format_short(1018ULL << 20), "1018 MiB");
+    EXPECT_EQ(format_short((1000ULL << 20) - 1024), "1000 MiB");
+    EXPECT_EQ(format_short(117 * gib), "117.0 GiB");
+    EXPECT_EQ(format_short(9999 * gib), "9999 GiB");
+}
+
+TEST(Units, RatesHaveASign) {
+    EXPECT_EQ(format_rate(0), "0 B/s");
+    EXPECT_EQ(format_rate(12), "+12 B/s");
+    EXPECT_EQ(format_rate(-(3LL << 20)), "-3.00 MiB/s");
+    EXPECT_EQ(format_rate(INT64_MIN), "-8589934592 GiB/s");
+}
+
 TEST(Units, LimitsAndTimesAreWrittenInWords) {
     EXPECT_EQ(format_limit({}), "max");
     EXPECT_EQ(format_limit(gib), "1.00 GiB");
