@@ -14,18 +14,24 @@ driver_modules=(nvidia nvidia-uvm)
 tool_packages=(
 	libnl-3-200:arm64 libnl-3-dev:arm64 libnl-genl-3-200:arm64 libnl-genl-3-dev:arm64
 	libfmt9:arm64 libfmt-dev:arm64 libcli11-dev:all nlohmann-json3-dev:all libvalijson-dev:all
+	libncursesw6:arm64 libtinfo6:arm64 libncurses-dev:arm64
 )
 
+# A terminal without a screen, for the cases that press keys.
+terminal_packages=(tmux libevent-core-2.1-7 libutempter0)
+
 # resolve_cell: which packages the cell is made of. Sets kernel_release, driver_package,
-# userland_package and the arrays kernel_packages and sysroot_packages.
+# userland_package and the arrays kernel_packages, sysroot_packages and tmux_packages.
 resolve_cell() {
-	local file=$cache/cells/$cell
+	# Clones that share the cache may ask for different packages.
+	local file
+	file=$cache/cells/$cell-$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12)
 	with_lock apt update_lists
-	if [[ $apt_dir/updated -nt $file || ${BASH_SOURCE[0]} -nt $file ]]; then
+	if [[ $apt_dir/updated -nt $file ]]; then
 		mkdir -p "$cache/cells"
 		resolve_packages
 		declare -p kernel_release kernel_packages driver_package userland_package \
-			sysroot_packages | sed 's/^declare /declare -g /' >"$file.$$"
+			sysroot_packages tmux_packages | sed 's/^declare /declare -g /' >"$file.$$"
 		mv "$file.$$" "$file"
 	else
 		# shellcheck source=/dev/null
@@ -56,6 +62,10 @@ resolve_packages() {
 			sysroot_packages+=("$(newest "$name" "$userland_suite")")
 		done
 	fi
+	tmux_packages=("$(newest "ncurses-base:all" "$userland_suite")")
+	for name in "${terminal_packages[@]}"; do
+		tmux_packages+=("$(newest "$name:$arch" "$userland_suite")")
+	done
 }
 
 # prepare_kernel: sets kernel_tree (the packages, unpacked) and kernel_build (the

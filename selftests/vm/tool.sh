@@ -19,6 +19,24 @@ build_tool() {
 	install -D -s --strip-program="${cross}strip" -t "$1/selftests/bin" \
 		"$to/userspace/check_json"
 	install -m 644 -t "$1/selftests" "$clone/docs/umacct.schema.json"
+	install_terminal "$1"
+}
+
+# install_terminal ROOT: tmux, descriptions of terminals, and a locale in UTF-8. That
+# is the host's, as the C library is.
+install_terminal() {
+	local tree dir
+	tree=$(unpacked "${tmux_packages[@]}")
+	mkdir -p "$1"/lib/terminfo "$1/usr/lib/locale"
+	for dir in "$tree"/{,usr/}lib/*-linux-gnu; do
+		library_path+=("$dir")
+	done
+	cp "$tree/usr/bin/tmux" "$1/usr/bin/"
+	install_libraries "$1" "$1/usr/bin/tmux"
+	for dir in l/linux s/screen t/tmux v/vt100 x/xterm; do
+		install -D -m 644 "$tree/lib/terminfo/$dir" "$1/lib/terminfo/$dir"
+	done
+	cp -r /usr/lib/locale/C.utf8 "$1/usr/lib/locale/"
 }
 
 userspace_build() {
@@ -55,7 +73,8 @@ configure_tool() {
 			-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
 			-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
 			-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
-			-DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$sysroot/lib/aarch64-linux-gnu"
+			-DCMAKE_EXE_LINKER_FLAGS="-L$sysroot/lib/aarch64-linux-gnu \
+				-Wl,-rpath-link,$sysroot/lib/aarch64-linux-gnu"
 		;;
 	esac
 }
