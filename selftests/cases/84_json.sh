@@ -35,6 +35,8 @@ documented version "$TEST_DIR/version"
 prints ls
 prints ps
 prints show "$(cgroup_path parent)"
+prints top -n 2 -d 0.1
+prints top -n 1 --processes
 prints limit
 prints reserve
 prints charge

@@ -154,6 +154,7 @@ TEST_F(Cli, WithoutTheModuleEveryVerbEndsWith3) {
                                                           {"reserve", "off"},
                                                           {"charge", "on"},
                                                           {"run", "--", "true"},
+                                                          {"top"},
                                                           {"watch"}};
     loaded_ = false;
     for (const auto &words : verbs) {
@@ -302,7 +303,8 @@ TEST_F(Cli, AnUnknownDriverIsNeverASilentZero) {
 }
 
 TEST_F(Cli, EveryVerbExplainsItself) {
-    for (const char *verb : {"ls", "ps", "show", "limit", "reserve", "charge", "run", "watch"}) {
+    for (const char *verb :
+         {"ls", "ps", "show", "top", "limit", "reserve", "charge", "run", "watch"}) {
         const Ran ran = run({verb, "--help"});
 
         EXPECT_EQ(ran.code, 0);

@@ -19,6 +19,8 @@ public:
     explicit FakeTransport(FakeModule &module) : module_(module) {}
 
     Payload request(umacct_cmd command, const Payload &attributes) override {
+        if (module_.fail_with)
+            throw RequestError(*module_.fail_with, "", 0);
         if (command == UMACCT_CMD_STATUS_GET)
             return encode(module_.status);
         if (command == UMACCT_CMD_ACCOUNT_GET)

@@ -37,6 +37,7 @@ constexpr const char *footer =
     "Examples:\n"
     "  umacct                                  the machine at a glance\n"
     "  umacct ls                               every cgroup that holds driver memory\n"
+    "  umacct top                              the same, live\n"
     "  umacct limit ollama.service --hard 40G  refuse what would take it above 40 GiB\n"
     "  umacct VERB --help                      more about one verb";
 
@@ -118,6 +119,7 @@ std::unique_ptr<CLI::App> make_app(Context &context) {
     add_ls(*app, context);
     add_ps(*app, context);
     add_show(*app, context);
+    add_top(*app, context);
     add_limit(*app, context);
     add_reserve(*app, context);
     add_charge(*app, context);

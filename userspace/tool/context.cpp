@@ -27,6 +27,10 @@ Meminfo Context::meminfo() const {
     return Meminfo(file);
 }
 
+std::unique_ptr<Terminal> Context::open_terminal() const {
+    return surroundings_.open_terminal ? surroundings_.open_terminal() : nullptr;
+}
+
 void Context::warn_if_degraded(const Status &status) {
     for (const std::string &warning : warnings(status))
         fmt::print(err(), "warning: {}\n", warning);

@@ -15,6 +15,7 @@
 #include "lib/owners.h"
 #include "lib/target.h"
 #include "lib/transport.h"
+#include "tool/terminal.h"
 
 namespace umacct::tool {
 
@@ -26,6 +27,9 @@ struct Surroundings {
     std::ostream &err;
     bool colour = false;              ///< out is a terminal that may show colours
     std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
+    bool terminal = false;            ///< out is a terminal
+    /// Takes its whole screen; null, like an empty function, where that can't be.
+    std::function<std::unique_ptr<Terminal>()> open_terminal = {};
 };
 
 class Context {
@@ -34,6 +38,9 @@ public:
 
     /// Connects on first use. Throws Error: missing when the module isn't loaded.
     Module &module();
+
+    /// Lets module() connect anew: what was connected to may be gone.
+    void disconnect() { module_.reset(); }
 
     const Cgroups &cgroups() const { return cgroups_; }
 
@@ -59,6 +66,11 @@ public:
     std::ostream &err() { return surroundings_.err; }
 
     bool colour() const { return surroundings_.colour; }
+
+    bool out_is_terminal() const { return surroundings_.terminal; }
+
+    /// Null where there is no terminal with a screen.
+    std::unique_ptr<Terminal> open_terminal() const;
 
     /// Prints to err what makes the figures wrong or incomplete.
     void warn_if_degraded(const Status &status);

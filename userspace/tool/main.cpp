@@ -6,13 +6,20 @@
 
 #include "lib/netlink.h"
 #include "tool/cli.h"
+#include "tool/curses_terminal.h"
 
 int main(int argc, char **argv) {
-    return umacct::tool::run_tool(
-        argc, argv,
-        {.connect = umacct::connect_netlink,
-         .proc = "/proc",
-         .out = std::cout,
-         .err = std::cerr,
-         .colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr});
+    const bool terminal = isatty(STDOUT_FILENO) == 1;
+    const bool colour = terminal && std::getenv("NO_COLOR") == nullptr;
+
+    return umacct::tool::run_tool(argc, argv,
+                                  {.connect = umacct::connect_netlink,
+                                   .proc = "/proc",
+                                   .out = std::cout,
+                                   .err = std::cerr,
+                                   .colour = colour,
+                                   .terminal = terminal,
+                                   .open_terminal = [colour] {
+                                       return umacct::tool::open_curses_terminal(colour, std::cerr);
+                                   }});
 }

@@ -19,6 +19,7 @@ void add_ps(CLI::App &app, Context &context);
 void add_reserve(CLI::App &app, Context &context);
 void add_run(CLI::App &app, Context &context);
 void add_show(CLI::App &app, Context &context);
+void add_top(CLI::App &app, Context &context);
 void add_verify(CLI::App &app, Context &context);
 void add_watch(CLI::App &app, Context &context);
 

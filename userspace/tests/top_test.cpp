@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// top as its users meet it: keys and screens on a terminal of the test's, batches
+/// and JSON without one, and what a wrong command line gets.
+#include <cerrno>
+#include <clocale>
+#include <deque>
+
+#include <gtest/gtest.h>
+
+#include "lib/error.h"
+#include "tests/tool_fixture.h"
+#include "tool/top_draw.h"
+
+namespace umacct {
+namespace {
+
+using nlohmann::json;
+using test::Ran;
+using tool::Grid;
+using tool::Key;
+using tool::Size;
+using tool::Tone;
+using Code = tool::Key::Code;
+
+constexpr std::uint64_t mib = 1ULL << 20;
+
+/// What happens instead of waiting for a key: a key, or time passing.
+struct Step {
+    std::optional<Key> key;
+    std::function<void()> before = {};
+};
+
+struct FakeScreen {
+    Size size{30, 100};
+    bool unicode = true;
+    std::deque<Step> steps = {};
+    std::vector<Grid> shown = {};
+    bool open = false;
+
+    const Grid &last() const { return shown.back(); }
+
+    std::string text() const { return shown.empty() ? "" : shown.back().text(); }
+};
+
+class FakeTerminal : public tool::Terminal {
+public:
+    explicit FakeTerminal(FakeScreen &screen) : screen_(screen) { screen_.open = true; }
+
+    FakeTerminal(const FakeTerminal &) = delete;
+    FakeTerminal &operator=(const FakeTerminal &) = delete;
+    FakeTerminal(FakeTerminal &&) = delete;
+    FakeTerminal &operator=(FakeTerminal &&) = delete;
+
+    ~FakeTerminal() override { screen_.open = false; }
+
+    Size size() const override { return screen_.size; }
+
+    bool unicode() const override { return screen_.unicode; }
+
+    void show(const Grid &grid) override { screen_.shown.push_back(grid); }
+
+    /// Gone when the steps are.
+    std::optional<Key> wait(std::chrono::milliseconds /*time*/) override {
+        if (screen_.steps.empty())
+            return Key{Code::stop, 0, 0};
+
+        const Step step = screen_.steps.front();
+        screen_.steps.pop_front();
+        if (step.before)
+            step.before();
+        return step.key;
+    }
+
+private:
+    FakeScreen &screen_;
+};
+
+class Top : public test::ToolFixture {
+protected:
+    void SetUp() override {
+        std::setlocale(LC_CTYPE, "C.UTF-8");
+        add("/", 1, {}, 0);
+        slice_ = add("/demo", sandbox_.add_cgroup("/demo"), 1, 336 * mib);
+        vllm_ = add("/demo/vllm", sandbox_.add_cgroup("/demo/vllm"), slice_, 240 * mib);
+        llama_ = add("/demo/llama", sandbox_.add_cgroup("/demo/llama"), slice_, 96 * mib);
+        fake_.accounts[0].usage = 336 * mib;
+        fake_.status.usage = 336 * mib;
+        add_client(41, "vllm", vllm_, "/demo/vllm", 240 * mib);
+        add_client(42, "llama", llama_, "/demo/llama", 96 * mib);
+        sandbox_.write(sandbox_.cgroup_mount() / "demo/vllm/memory.current", "135168\n");
+    }
+
+    void TearDown() override { std::setlocale(LC_CTYPE, "C"); }
+
+    std::uint64_t add(const std::string &path, std::uint64_t id,
+                      std::optional<std::uint64_t> parent, std::uint64_t usage) {
+        Account account;
+
+        account.id = id;
+        account.parent_id = parent;
+        account.path = path;
+        account.usage = account.peak = usage;
+        fake_.accounts.push_back(account);
+        return id;
+    }
+
+    void add_client(std::uint32_t pid, const std::string &comm, std::uint64_t account,
+                    const std::string &path, std::uint64_t usage) {
+        Client client;
+
+        client.pid = pid;
+        client.comm = comm;
+        client.account_id = account;
+        client.path = path;
+        client.usage = client.peak = usage;
+        fake_.clients.push_back(client);
+    }
+
+    void press(Code code) { screen_.steps.push_back({Key{code, 0, 0}, {}}); }
+
+    void type(std::string_view text) {
+        for (const char c : text)
+            screen_.steps.push_back({Key{Code::character, static_cast<unsigned char>(c), 0}, {}});
+    }
+
+    /// Time passes, after what happens meanwhile.
+    void pass(std::function<void()> meanwhile = {}) {
+        screen_.steps.push_back({std::nullopt, std::move(meanwhile)});
+    }
+
+    /// Runs top with the steps so far on the fake terminal.
+    Ran top(std::vector<const char *> words = {}) {
+        std::ostringstream out;
+        std::ostringstream err;
+
+        words.insert(words.begin(), {"umacct", "top"});
+        const int code = tool::run_tool(
+            static_cast<int>(words.size()), words.data(),
+            {.connect = [this] { return connect(); },
+             .proc = sandbox_.proc(),
+             .out = out,
+             .err = err,
+             .root = sandbox_.proc().parent_path(),
+             .terminal = true,
+             .open_terminal = [this] { return std::make_unique<FakeTerminal>(screen_); }});
+        EXPECT_FALSE(screen_.open);
+        return {code, out.str(), err.str()};
+    }
+
+    /// The first line on the last screen that contains it.
+    std::string line(std::string_view part) const {
+        const Grid &grid = screen_.last();
+
+        for (int row = 0; row < grid.size().rows; ++row) {
+            if (grid.line(row).find(part) != std::string::npos)
+                return grid.line(row);
+        }
+        return "";
+    }
+
+    std::string bottom() const { return screen_.last().line(screen_.last().size().rows - 1); }
+
+    Tone tone_of(std::string_view part) const {
+        const Grid &grid = screen_.last();
+
+        for (int row = 0; row < grid.size().rows; ++row) {
+            const auto at = grid.line(row).find(part);
+
+            if (at != std::string::npos) // of ASCII lines only
+                return grid.row(row).at(at).tone;
+        }
+        ADD_FAILURE() << "nowhere: " << part;
+        return Tone::plain;
+    }
+
+    bool has(std::string_view part) const { return !line(part).empty(); }
+
+    FakeScreen screen_;
+    std::uint64_t slice_ = 0;
+    std::uint64_t vllm_ = 0;
+    std::uint64_t llama_ = 0;
+};
+
+// --- the screen ---------------------------------------------------------------
+
+TEST_F(Top, TheScreenHasTheMachineTheTreeAndTheKeys) {
+    screen_.size = {14, 100};
+    fake_.status.reserve = 1024 * mib;
+    fake_.accounts[1].hard = fake_.accounts[1].effective = 1024 * mib;
+    fake_.accounts[2].effective = fake_.accounts[3].effective = 1024 * mib;
+
+    const Ran ran = top();
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ(ran.out + ran.err, "");
+    EXPECT_EQ("\n" + screen_.text(), R"(
+umacct top                                                                      by usage   every 1 s
+Memory [░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░██     ╌╌╌╌╌╌]
+available 2.00 GiB of 16.00 GiB   █ uncharged 336.0 MiB   ▓ driver's own 0 B   ▒ charged 0 B
+░ other 13.67 GiB   ╌ reserve 1.00 GiB
+ACCOUNT                       USAGE      LIMIT       PEAK          RATE  MEMORY.CURRENT  HISTORY
+▾ /                       336.0 MiB        max        0 B             -               -            █
+  ▾ demo                  336.0 MiB   1.00 GiB  336.0 MiB             -               -            █
+      vllm                240.0 MiB   1.00 GiB  240.0 MiB             -       132.0 KiB            █
+      llama               96.00 MiB   1.00 GiB  96.00 MiB             -               -            █
+
+
+
+
+h help  p processes  s sort  / filter  l limit  space pause  q quit
+)");
+}
+
+TEST_F(Top, WithoutUnicodeItIsAscii) {
+    screen_.unicode = false;
+    fake_.status.charged = 100 * mib;
+    fake_.status.driver_usage = 1024 * mib;
+    fake_.status.reserve = 1024 * mib;
+    top();
+    EXPECT_TRUE(has("Memory [....")) << screen_.text();
+    EXPECT_TRUE(has("%%%%%"));
+    EXPECT_TRUE(has("------]"));
+    for (const char c : screen_.text())
+        EXPECT_GE(c, 0);
+}
+
+TEST_F(Top, EverySizeIsDrawnAndNothingIsCutInHalf) {
+    fake_.accounts[2].path = "/demo/" + std::string(300, 'x');
+    for (const bool processes : {false, true}) {
+        for (int columns = 1; columns <= 200; columns += columns < 10 ? 1 : 19) {
+            for (int rows = 1; rows <= 16; rows += rows < 8 ? 1 : 4) {
+                screen_ = FakeScreen{.size = {rows, columns}};
+                if (processes)
+                    type("p");
+                type("h");
+                press(Code::down);
+                press(Code::escape);
+                type("s");
+                press(Code::escape);
+                type("/x");
+                press(Code::escape);
+                type("lx");
+                press(Code::enter);
+                ASSERT_EQ(top().code, 0);
+                ASSERT_EQ(screen_.last().size().columns, columns);
+            }
+        }
+    }
+    screen_ = FakeScreen{.size = {0, 0}};
+    EXPECT_EQ(top().code, 0);
+}
+
+TEST_F(Top, EightyColumnsHaveEveryFigureAndTheHistory) {
+    screen_.size = {24, 80};
+    top();
+    EXPECT_NE(line("vllm").find("240.0 MiB       max 240.0 MiB            - 132.0 KiB"),
+              std::string::npos)
+        << screen_.text();
+    EXPECT_TRUE(line("USAGE").ends_with("HISTORY")) << screen_.text();
+}
+
+TEST_F(Top, ColoursSayWhatIsUncharged) {
+    screen_.unicode = false;
+    fake_.status.charged = fake_.accounts[0].charged = fake_.accounts[1].charged =
+        fake_.accounts[2].charged = 240 * mib;
+    top();
+    EXPECT_EQ(tone_of("240.0 MiB        max"), Tone::plain);
+    EXPECT_EQ(tone_of("96.00 MiB        max"), Tone::uncharged);
+    EXPECT_EQ(tone_of("# uncharged 96.00 MiB"), Tone::uncharged);
+    EXPECT_EQ(tone_of("+ charged 240.0 MiB"), Tone::plain);
+}
+
+TEST_F(Top, WarningsAreOnTheScreen) {
+    fake_.status.untracked = mib;
+    fake_.status.untracked_count = 2;
+    fake_.status.stale_count = 1;
+    top();
+    EXPECT_TRUE(has("warning: 2 allocations of 1.00 MiB could not be recorded"));
+    EXPECT_TRUE(has("(and 1 more: 'umacct')"));
+}
+
+TEST_F(Top, RatesAndRefusalsComeWithTime) {
+    pass([this] {
+        fake_.accounts[2].usage = 300 * mib;
+        fake_.accounts[2].refusals = 3;
+        fake_.accounts[2].soft = mib;
+    });
+    screen_.size = {20, 130};
+    screen_.unicode = false;
+    top();
+    EXPECT_NE(line("vllm").find("iB/s"), std::string::npos);
+    EXPECT_NE(line("vllm").find("refused"), std::string::npos);
+    EXPECT_EQ(bottom(), "3 allocations refused: /demo/vllm");
+    EXPECT_EQ(tone_of("3 allocations"), Tone::refused);
+}
+
+TEST_F(Top, PausedItReadsNothingUntilItGoesOn) {
+    type(" ");
+    pass([this] { fake_.accounts[2].usage = 300 * mib; });
+    top();
+    EXPECT_TRUE(has("PAUSED"));
+    EXPECT_NE(line("vllm").find("240.0 MiB"), std::string::npos);
+    type(" ");
+    pass();
+    type(" ");
+    top();
+    EXPECT_NE(line("vllm").find("300.0 MiB"), std::string::npos);
+}
+
+TEST_F(Top, TheModulesAbsenceIsShownAndItsReturn) {
+    pass([this] { loaded_ = false, fake_.fail_with = ENOENT; });
+    top();
+    EXPECT_TRUE(has("the umacct kernel module is not loaded")) << screen_.text();
+    EXPECT_FALSE(has("vllm"));
+    loaded_ = true;
+    fake_.fail_with.reset();
+    pass([this] { loaded_ = false, fake_.fail_with = ENOENT; });
+    type("jl-*pp ");
+    pass([this] { loaded_ = true, fake_.fail_with.reset(); });
+    type(" ");
+    pass();
+    top();
+    EXPECT_TRUE(has("vllm")) << screen_.text();
+    EXPECT_FALSE(has("not loaded"));
+}
+
+TEST_F(Top, ARemovedCgroupIsTold) {
+    pass([this] { fake_.accounts.pop_back(); });
+    top();
+    EXPECT_EQ(bottom(), "cgroup removed: /demo/llama");
+    EXPECT_FALSE(has(" llama"));
+}
+
+TEST_F(Top, WithoutTheModuleItNeverTakesTheScreen) {
+    loaded_ = false;
+    const Ran ran = top();
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_TRUE(screen_.shown.empty());
+}
+
+TEST_F(Top, ItEndsAfterSoManyRefreshes) {
+    for (int i = 0; i < 10; ++i)
+        pass();
+    EXPECT_EQ(top({"-n", "3"}).code, 0);
+    EXPECT_EQ(screen_.shown.size(), 3U);
+}
+
+// --- keys -----------------------------------------------------------------------
+
+TEST_F(Top, QuitsOnQ) {
+    type("qx");
+    top();
+    EXPECT_EQ(screen_.steps.size(), 1U);
+}
+
+TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
+    press(Code::end);
+    press(Code::up);
+    type("l");
+    top();
+    EXPECT_EQ(bottom(), "hard limit of /demo/vllm (now max): _");
+    press(Code::end);
+    press(Code::up);
+    type("l1,");
+    press(Code::backspace);
+    type("G");
+    press(Code::enter);
+    top();
+    EXPECT_EQ(bottom(), "set the hard limit of /demo/vllm to 1.00 GiB? y/n");
+    EXPECT_TRUE(fake_.changes.empty());
+    press(Code::end);
+    press(Code::up);
+    type("l1G");
+    press(Code::enter);
+    type("y");
+    top();
+    EXPECT_EQ(bottom(), "the hard limit of /demo/vllm is 1.00 GiB");
+    ASSERT_EQ(fake_.changes.size(), 1U);
+
+    const AttributeReader change(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_MAX);
+    EXPECT_EQ(change.u64(UMACCT_A_ACCOUNT_ID), vllm_);
+    EXPECT_EQ(change.u64(UMACCT_A_ACCOUNT_HARD), 1024 * mib);
+}
+
+TEST_F(Top, TakesALimitAway) {
+    type("lmax");
+    press(Code::enter);
+    type("Y");
+    top();
+    EXPECT_EQ(bottom(), "/ has no hard limit any more");
+    ASSERT_EQ(fake_.changes.size(), 1U);
+}
+
+TEST_F(Top, SaysThatWhatIsHeldStays) {
+    type("l1M");
+    press(Code::enter);
+    top();
+    EXPECT_NE(bottom().find("It holds more: that stays, new allocations are refused. y/n"),
+              std::string::npos);
+}
+
+TEST_F(Top, ChangesNothingUnlessConfirmed) {
+    type("l1G");
+    press(Code::enter);
+    type("n");
+    top();
+    EXPECT_EQ(bottom(), "nothing was changed");
+    type("l1G");
+    press(Code::escape);
+    top();
+    type("l");
+    press(Code::enter);
+    top();
+    EXPECT_EQ(bottom(), "nothing was changed");
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+TEST_F(Top, ABadSizeIsSaidAndCanBeCorrected) {
+    type("l4x");
+    press(Code::enter);
+    top();
+    EXPECT_TRUE(has("'4x' is not a size: write a size as 40G"));
+    EXPECT_EQ(bottom(), "hard limit of / (now max): 4x_");
+    EXPECT_EQ(tone_of("'4x' is not"), Tone::refused);
+    type("l4x");
+    press(Code::enter);
+    screen_.steps.push_back({Key{Code::character, 0x15, 0}, {}}); // Ctrl-U
+    type("4G");
+    press(Code::enter);
+    top();
+    EXPECT_EQ(bottom(), "set the hard limit of / to 4.00 GiB? y/n");
+}
+
+TEST_F(Top, TheModulesRefusalIsShown) {
+    fake_.refuse_with = EPERM;
+    type("l1G");
+    press(Code::enter);
+    type("y");
+    pass();
+    top();
+    EXPECT_EQ(bottom(), "/: permission denied: the fake module refuses: it takes root on the host "
+                        "(CAP_SYS_ADMIN)");
+    EXPECT_EQ(tone_of("/: permission"), Tone::refused);
+}
+
+TEST_F(Top, AProcessesLimitIsThatOfItsCgroup) {
+    type("pl");
+    top();
+    EXPECT_EQ(bottom(), "hard limit of /demo/vllm (now max): _");
+    type("p/nothing");
+    press(Code::enter);
+    type("l");
+    top();
+    EXPECT_EQ(bottom(), "there is no cgroup to limit");
+}
+
+TEST_F(Top, FiltersWhileOneTypes) {
+    type("/LLA");
+    top();
+    EXPECT_EQ(bottom(), "filter: LLA_  (Enter keeps it, Esc clears it)");
+    EXPECT_TRUE(has("llama"));
+    EXPECT_FALSE(has("vllm"));
+    type("/llax\xc3\xa9");
+    press(Code::backspace);
+    press(Code::backspace);
+    press(Code::backspace);
+    press(Code::enter);
+    top();
+    EXPECT_TRUE(has("filter: lla   by usage"));
+    type("/lla");
+    press(Code::enter);
+    press(Code::escape);
+    top();
+    EXPECT_TRUE(has("vllm"));
+    type("/zz");
+    press(Code::enter);
+    top();
+    EXPECT_TRUE(has("no name contains the filter's text"));
+}
+
+TEST_F(Top, SortsAndReverses) {
+    type("sn");
+    top();
+    EXPECT_TRUE(has("by name"));
+    EXPECT_LT(screen_.text().find(" llama"), screen_.text().find(" vllm"));
+    type("snsn");
+    top();
+    EXPECT_TRUE(has("by name, reversed"));
+    EXPECT_GT(screen_.text().find(" llama"), screen_.text().find(" vllm"));
+    type("r");
+    top();
+    EXPECT_TRUE(has("by usage, reversed"));
+    type("s");
+    top();
+    EXPECT_EQ(bottom(), "sort by  n name  u usage  l limit  p peak  r rate  m memory.current  c "
+                        "uncharged");
+}
+
+TEST_F(Top, FoldsAndUnfolds) {
+    press(Code::down);
+    press(Code::left);
+    top();
+    EXPECT_TRUE(has("\u25B8 demo")) << screen_.text();
+    EXPECT_FALSE(has("vllm"));
+    press(Code::down);
+    press(Code::left);
+    press(Code::right);
+    top();
+    EXPECT_TRUE(has("vllm"));
+    press(Code::down);
+    press(Code::enter);
+    type("-"); // nothing to fold: to the root
+    type("-");
+    top();
+    EXPECT_FALSE(has("demo"));
+    press(Code::enter);
+    press(Code::enter);
+    type("+*jjj-");
+    top();
+    EXPECT_TRUE(has("vllm"));
+}
+
+TEST_F(Top, ShowsIdleAccountsWhenAsked) {
+    add("/idle", 99, 1, 0);
+    top();
+    EXPECT_FALSE(has("idle"));
+    type("a");
+    top();
+    EXPECT_TRUE(has(" idle "));
+    top({"-a"});
+    EXPECT_TRUE(has(" idle "));
+}
+
+TEST_F(Top, TheListScrolls) {
+    for (std::uint32_t pid = 100; pid < 200; ++pid)
+        add_client(pid, "worker", llama_, "/demo/llama", mib);
+    type("p");
+    press(Code::end);
+    top();
+    EXPECT_TRUE(has(" 199 worker")) << screen_.text();
+    EXPECT_FALSE(has(" 41 vllm"));
+    type("p");
+    press(Code::page_down);
+    press(Code::page_down);
+    press(Code::page_up);
+    press(Code::home);
+    press(Code::page_down);
+    press(Code::home);
+    top();
+    EXPECT_TRUE(has(" 41 vllm")) << screen_.text();
+}
+
+TEST_F(Top, HelpExplainsAndGoes) {
+    type("h");
+    top();
+    EXPECT_TRUE(has("the blind spot"));
+    EXPECT_FALSE(has("vllm"));
+    type("?");
+    press(Code::down);
+    top();
+    EXPECT_EQ(screen_.last().line(0).rfind("  up down", 0), 0U);
+    type("hx");
+    top();
+    EXPECT_TRUE(has("vllm"));
+}
+
+TEST_F(Top, KeysThatMeanNothingDoNothing) {
+    type("ZX~#\x01\x7f");
+    press(Code::other);
+    press(Code::resize);
+    press(Code::backspace);
+    EXPECT_EQ(top().code, 0);
+    EXPECT_TRUE(has("vllm"));
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+// --- without a screen -------------------------------------------------------------
+
+TEST_F(Top, InAPipeItPrintsOneBatch) {
+    fake_.accounts.erase(fake_.accounts.begin()); // a subtree ends at its top
+
+    const Ran ran = run({"top", "/demo"});
+
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ("\n" + ran.out, R"(
+memory  2.00 GiB available of 16.00 GiB, reserve off
+driver  336.00 MiB uncharged, 0 B charged, 0 B its own
+
+ACCOUNT       USAGE  LIMIT        PEAK  RATE  MEMORY.CURRENT   UNCHARGED
+/demo    336.00 MiB    max  336.00 MiB     -               -  336.00 MiB
+  vllm   240.00 MiB    max  240.00 MiB     -      132.00 KiB  240.00 MiB
+  llama   96.00 MiB    max   96.00 MiB     -               -   96.00 MiB
+)");
+}
+
+TEST_F(Top, BatchesHaveRatesFromTheSecondOn) {
+    const Ran ran = run({"top", "-b", "-n", "2", "-d", "0.1", "-P"});
+
+    EXPECT_NE(ran.out.find("\n\nmemory"), std::string::npos);
+    EXPECT_LT(ran.out.find("  -  "), ran.out.find("0 B/s"));
+    EXPECT_NE(ran.out.find(" 41  240.00 MiB    max  240.00 MiB"), std::string::npos) << ran.out;
+}
+
+TEST_F(Top, JsonIsALineForEachRefreshWithTheKeysOfLsAndPs) {
+    const Ran ran = run({"top", "--json", "-n", "2", "-d", "0.1"});
+    std::istringstream lines(ran.out);
+    std::string line;
+    json document;
+    int count = 0;
+
+    while (std::getline(lines, line)) {
+        document = json::parse(line);
+        ASSERT_EQ(document["accounts"].size(), 4U);
+        EXPECT_EQ(document["accounts"][2]["rate"], count == 0 ? json(nullptr) : json(0));
+        ++count;
+    }
+    EXPECT_EQ(count, 2);
+    EXPECT_EQ(document["schema"], 1);
+    EXPECT_EQ(document["uncharged"], 336 * mib);
+    EXPECT_EQ(document["memory"]["total"], 16384 * mib);
+
+    json account = document["accounts"][2];
+    account.erase("rate");
+    EXPECT_EQ(account, run_json({"ls", "--json"})["accounts"][2]);
+
+    json client = run_json({"top", "-j", "-P", "-n", "1"})["clients"][0];
+    client.erase("rate");
+    EXPECT_EQ(client, run_json({"ps", "--json"})["clients"][0]);
+}
+
+TEST_F(Top, NothingToShowIsSaid) {
+    fake_.accounts.clear();
+    fake_.clients.clear();
+    EXPECT_NE(run({"top"}).out.find("no account holds memory"), std::string::npos);
+    EXPECT_NE(run({"top", "-P"}).out.find("no process holds memory"), std::string::npos);
+    top();
+    EXPECT_TRUE(has("no account holds memory or has settings; a shows the rest"));
+    type("a");
+    top();
+    EXPECT_TRUE(has("there is no account"));
+}
+
+TEST_F(Top, AWrongCommandLineIsRefused) {
+    const std::vector<std::pair<std::vector<const char *>, int>> wrong{
+        {{"top", "-d", "0"}, 2},    {{"top", "-d", "-1"}, 2},   {{"top", "-d", "nan"}, 2},
+        {{"top", "-d", "soon"}, 2}, {{"top", "-d", "1e9"}, 2},  {{"top", "-d", ""}, 2},
+        {{"top", "-n", "-1"}, 2},   {{"top", "-n", "many"}, 2}, {{"top", "--sort", "colour"}, 2},
+        {{"top", "/demo", "x"}, 2}, {{"top", "nowhere"}, 1},    {{"top", ""}, 2},
+        {{"top", "--frob"}, 2}};
+
+    for (const auto &[words, code] : wrong) {
+        const Ran ran = run(words);
+
+        EXPECT_EQ(ran.code, code) << words[1] << ' ' << words.back();
+        EXPECT_EQ(ran.out, "");
+        EXPECT_NE(ran.err.find("\nhint: "), std::string::npos) << ran.err;
+    }
+}
+
+} // namespace
+} // namespace umacct

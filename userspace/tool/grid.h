@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// A screen of characters that nothing has shown yet: what is drawn can be read by a
+/// test as well as by a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace umacct::tool {
+
+/// Rows and columns of a screen.
+struct Size {
+    int rows = 0;
+    int columns = 0;
+};
+
+/// What a text is, for a terminal to choose how it looks. Colours are for those that
+/// say something.
+enum class Tone {
+    plain,
+    strong,
+    faint,
+    head, ///< titles of columns
+    head_strong,
+    uncharged, ///< the blind spot
+    over_soft, ///< above a soft limit
+    refused,   ///< just refused, and errors
+};
+
+struct Cell {
+    std::string text = " "; ///< one character in UTF-8; empty for the second half of a wide one
+    Tone tone = Tone::plain;
+    bool marked = false;
+};
+
+class Grid {
+public:
+    /// unicode: whether it will be shown where UTF-8 can be; else '?' stands for
+    /// what isn't ASCII.
+    Grid(Size size, bool unicode);
+
+    Size size() const { return size_; }
+
+    bool unicode() const { return unicode_; }
+
+    /// Writes from there to the right, as far as it goes; what lies outside is left out,
+    /// and control characters are '?'. Returns the column after the text.
+    int put(int row, int column, std::string_view text, Tone tone = Tone::plain);
+
+    /// Shows the whole row as the chosen one.
+    void mark(int row);
+
+    /// The cells of one row.
+    const std::vector<Cell> &row(int row) const { return rows_.at(static_cast<std::size_t>(row)); }
+
+    /// One row without its trailing spaces.
+    std::string line(int row) const;
+    /// All rows, each with a newline.
+    std::string text() const;
+
+private:
+    Size size_;
+    bool unicode_;
+    std::vector<std::vector<Cell>> rows_;
+};
+
+/// Columns that the text takes in a grid.
+int width_of(std::string_view text, bool unicode);
+
+/// The text cut to that many columns, with an ellipsis where it is cut.
+std::string fitted(std::string_view text, int columns, bool unicode);
+/// The same for what matters at its end, as in a path.
+std::string fitted_end(std::string_view text, int columns, bool unicode);
+
+} // namespace umacct::tool
