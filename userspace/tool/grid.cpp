@@ -81,10 +81,10 @@ int Grid::put(int row, int column, std::string_view text, Tone tone) {
             column + character.width <= size_.columns) {
             auto &cells = rows_[static_cast<std::size_t>(row)];
 
-            for (int i = 0; i < character.width; ++i) {
-                Cell &cell = cells[static_cast<std::size_t>(column + i)];
+            for (int at = column; at < column + character.width; ++at) {
+                Cell &cell = cells[static_cast<std::size_t>(at)];
 
-                cell.text = i == 0 ? character.text : "";
+                cell.text = at == column ? character.text : "";
                 cell.tone = tone;
             }
         }

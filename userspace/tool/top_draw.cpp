@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -41,11 +42,10 @@ void draw_bar(Grid &grid, int row, const TopSample &sample) {
     static constexpr std::string_view title = "Memory [";
     const int width = grid.size().columns - static_cast<int>(title.size()) - 1;
     const auto place = [&](std::uint64_t bytes) {
-        return sample.total == 0
-                   ? 0
-                   : static_cast<int>(static_cast<double>(std::min(bytes, sample.total)) * width /
-                                          static_cast<double>(sample.total) +
-                                      0.5);
+        return sample.total == 0 ? 0
+                                 : static_cast<int>(std::lround(
+                                       static_cast<double>(std::min(bytes, sample.total)) * width /
+                                       static_cast<double>(sample.total)));
     };
     std::uint64_t until = 0;
     int column = grid.put(row, 0, title);
@@ -75,12 +75,13 @@ std::vector<Item> legend(const Grid &grid, const TopSample &sample) {
     std::vector<Item> items{{fmt::format("available {} of {}", format_short(sample.available),
                                          format_short(sample.total)),
                              Tone::strong}};
-    const std::vector<Part> parts = parts_of(sample);
+    std::vector<Part> parts = parts_of(sample);
 
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part)
+    std::reverse(parts.begin(), parts.end());
+    for (const Part &part : parts)
         items.push_back(
-            {fmt::format("{} {} {}", part->glyph(grid), part->name, format_short(part->bytes)),
-             part->bytes > 0 ? part->tone : Tone::plain});
+            {fmt::format("{} {} {}", part.glyph(grid), part.name, format_short(part.bytes)),
+             part.bytes > 0 ? part.tone : Tone::plain});
     items.push_back(reserve == 0
                         ? Item{"reserve off"}
                         : Item{fmt::format("{} reserve {}", grid.unicode() ? "\u254C" : "-",
@@ -405,10 +406,10 @@ void draw_table(Grid &grid, int row, int height, const TopModel &model,
 }
 
 void draw_help(Grid &grid, int first) {
-    for (int row = 0; row + 1 < grid.size().rows && first + row < help_lines(); ++row) {
-        const char *text = help_text.at(static_cast<std::size_t>(first + row));
+    for (int line = first; line - first + 1 < grid.size().rows && line < help_lines(); ++line) {
+        const char *text = help_text.at(static_cast<std::size_t>(line));
 
-        grid.put(row, 0, fitted(text, grid.size().columns, grid.unicode()),
+        grid.put(line - first, 0, fitted(text, grid.size().columns, grid.unicode()),
                  *text == ' ' ? Tone::plain : Tone::strong);
     }
 }
@@ -428,10 +429,10 @@ std::string sparkline(const std::vector<std::uint64_t> &values, int width, bool 
     std::string line(static_cast<std::size_t>(std::max(width, 0)) - shown, ' ');
 
     for (const std::uint64_t value : last) {
-        const auto level =
-            most == 0 ? 0
-                      : static_cast<std::size_t>(
-                            static_cast<double>(value) * 7 / static_cast<double>(most) + 0.5);
+        const auto level = most == 0
+                               ? 0
+                               : static_cast<std::size_t>(std::lround(
+                                     static_cast<double>(value) * 7 / static_cast<double>(most)));
 
         line += unicode ? blocks.at(level) : ascii.at(level);
     }

@@ -143,7 +143,7 @@ private:
     void note_removed(const TopSample &sample);
     bool wanted(const Account &account) const;
     AccountTree tree() const;
-    TopRow row_of(const AccountRow &row) const;
+    TopRow row_of(const AccountRow &from) const;
     TopRow row_of(const Client &client) const;
     void add_series(TopRow &row) const;
     bool matches(std::string_view name, std::string_view path) const;
