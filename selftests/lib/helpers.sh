@@ -234,6 +234,16 @@ memfree() {
 	awk '$1 == "MemFree:" { print $2 * 1024 }' /proc/meminfo
 }
 
+# MemFree, and the free pages that wait in per-CPU lists: some 40 MiB of them.
+free_memory() {
+	settle_counters
+	awk '
+	$1 == "count:" { lists += $2 }
+	$1 == "MemFree:" { free = $2 }
+	END { printf "%d\n", (free + lists * 4) * 1024 }
+	' /proc/zoneinfo /proc/meminfo
+}
+
 # Memory that is neither free nor in any of the kernel's own counters: what the
 # driver takes falls from MemFree and appears nowhere else, and so shows here.
 # MemFree leaves out the free pages that wait in per-CPU lists; and the driver's

@@ -10,8 +10,8 @@ SELFTESTS_BIN=/selftests/bin
 TEST_CGROUP=/demo
 
 # What the kernel itself moves meanwhile: for the programs, and for the driver's
-# own notes on each allocation.
-SLACK=$((4 * MIB))
+# own notes, some 50 bytes for each page of 336 MiB.
+SLACK=$((8 * MIB))
 
 say() {
 	printf '\n%s\n' "$*"
@@ -94,12 +94,13 @@ program vllm
 vllm=$pid
 must ask llama open
 must ask vllm open
-free_before=$(memfree)
+quiesce
+free_before=$(free_memory)
 llama_before=$(current llama)
 vllm_before=$(current vllm)
 must ask llama alloc 4M 24
 must ask vllm alloc 4M 60
-free_holding=$(memfree)
+free_holding=$(free_memory)
 llama_holding=$(current llama)
 vllm_holding=$(current vllm)
 shown umacct ls /demo
@@ -110,13 +111,13 @@ claim "and so have their processes" \
 	equal "$(process_usage "$llama") $(process_usage "$vllm")" "$((96 * MIB)) $((240 * MIB))"
 quit llama "$llama"
 quit vllm "$vllm"
-free_after=$(memfree)
+free_after=$(free_memory)
 echo
 row "KiB" before holding "after exit"
-kib "MemFree" "$free_before" "$free_holding" "$free_after"
+kib "free" "$free_before" "$free_holding" "$free_after"
 kib "llama memory.current" "$llama_before" "$llama_holding" "$(current llama)"
 kib "vllm  memory.current" "$vllm_before" "$vllm_holding" "$(current vllm)"
-claim "336 MiB left MemFree ..." near $((free_before - free_holding)) $((336 * MIB))
+claim "336 MiB are no longer free ..." near $((free_before - free_holding)) $((336 * MIB))
 claim "... and memory.current did not see them" \
 	at_most $((llama_holding + vllm_holding)) $SLACK
 claim "all of it is back ..." at_most $((free_before - free_after)) $SLACK
