@@ -177,13 +177,13 @@ TEST_F(OwnersTest, CriO) {
 
 TEST_F(OwnersTest, ContainerdByItself) {
     add_containerd("default", "web", json::object(), "/default/web");
-    add_containerd("work", id_of('a'), {{"nerdctl/name", "trainer"}}, "/work/" + id_of('a'));
+    add_containerd("jobs", id_of('a'), {{"nerdctl/name", "trainer"}}, "/jobs/" + id_of('a'));
     add_containerd("default", id_of('b'), {{"nerdctl/name", "scoped"}},
                    "system.slice:nerdctl:" + id_of('b'));
     add_containerd("default", "odd", json::object(), "/");
 
     EXPECT_EQ(label("/default/web"), "containerd web");
-    EXPECT_EQ(label("/work/" + id_of('a')), "containerd trainer");
+    EXPECT_EQ(label("/jobs/" + id_of('a')), "containerd trainer");
     EXPECT_EQ(label("/system.slice/nerdctl-" + id_of('b') + ".scope"), "containerd scoped");
     EXPECT_EQ(label("/"), "");
     EXPECT_EQ(label("/default"), "");
