@@ -375,9 +375,9 @@ Grid TopUi::draw(Size size, bool unicode) {
 }
 
 void TopUi::draw_title(Grid &grid) const {
-    const std::string left =
-        "umacct top" +
-        (settings_.target.empty() ? std::string() : " " + model_.shown(settings_.target));
+    const std::string left = settings_.target.empty()
+                                 ? "umacct top"
+                                 : fmt::format("umacct top {}", model_.shown(settings_.target));
     const std::string right = fmt::format(
         "{}{}by {}{}   {}",
         model_.filter.empty() ? "" : fmt::format("filter: {}   ", printable(model_.filter)),
