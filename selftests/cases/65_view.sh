@@ -27,6 +27,15 @@ for way in sysinfo meminfo node0; do
 	check "$way: free is no more" [ "$(ask_memory held/inner $way 3)" -le $LIMIT ]
 	is "$way: a neighbour sees the machine" "$(ask_memory free $way 2)" "$truth"
 done
+# Its columns: total, used, free, shared, buff/cache, available.
+free_says() { # CGROUP COLUMN
+	in_cgroup "$1" procps-free -b | awk -v column="$2" '$1 == "Mem:" { print $(column + 1) }'
+}
+
+is "free(1): the total is the limit" "$(free_says held/inner 1)" $LIMIT
+is "free(1): nothing is used" "$(free_says held/inner 2)" 0
+is "free(1): all of it is available" "$(free_says held/inner 6)" $LIMIT
+is "free(1): a neighbour sees the machine" "$(free_says free 1)" "$truth"
 check "available is no more" [ "$(ask_memory held/inner meminfo 4)" -le $LIMIT ]
 
 start_in held/inner holder
@@ -35,6 +44,7 @@ left=$((LIMIT - 64 * MIB))
 for way in sysinfo meminfo node0; do
 	check "$way: what is held is not free" [ "$(ask_memory held/inner $way 3)" -le $left ]
 done
+is "free(1): it is used" "$(free_says held/inner 2)" $((64 * MIB))
 check "nor available" [ "$(ask_memory held/inner meminfo 4)" -le $left ]
 ask holder free all
 

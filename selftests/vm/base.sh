@@ -17,11 +17,15 @@ tool_packages=(
 	libncursesw6:arm64 libtinfo6:arm64 libncurses-dev:arm64
 )
 
-# A terminal without a screen, for the cases that press keys.
-terminal_packages=(tmux libevent-core-2.1-7 libutempter0)
+# A terminal without a screen, for the cases that press keys; and the free(1) that
+# people have. With the libraries that a host may lack.
+guest_programs=(
+	tmux libevent-core-2.1-7 libutempter0
+	procps libproc2-0 libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1
+)
 
 # resolve_cell: which packages the cell is made of. Sets kernel_release, driver_package,
-# userland_package and the arrays kernel_packages, sysroot_packages and tmux_packages.
+# userland_package and the arrays kernel_packages, sysroot_packages and guest_packages.
 resolve_cell() {
 	# Clones that share the cache may ask for different packages.
 	local file
@@ -31,7 +35,7 @@ resolve_cell() {
 		mkdir -p "$cache/cells"
 		resolve_packages
 		declare -p kernel_release kernel_packages driver_package userland_package \
-			sysroot_packages tmux_packages | sed 's/^declare /declare -g /' >"$file.$$"
+			sysroot_packages guest_packages | sed 's/^declare /declare -g /' >"$file.$$"
 		mv "$file.$$" "$file"
 	else
 		# shellcheck source=/dev/null
@@ -62,9 +66,9 @@ resolve_packages() {
 			sysroot_packages+=("$(newest "$name" "$userland_suite")")
 		done
 	fi
-	tmux_packages=("$(newest "ncurses-base:all" "$userland_suite")")
-	for name in "${terminal_packages[@]}"; do
-		tmux_packages+=("$(newest "$name:$arch" "$userland_suite")")
+	guest_packages=("$(newest "ncurses-base:all" "$userland_suite")")
+	for name in "${guest_programs[@]}"; do
+		guest_packages+=("$(newest "$name:$arch" "$userland_suite")")
 	done
 }
 

@@ -19,20 +19,23 @@ build_tool() {
 	install -D -s --strip-program="${cross}strip" -t "$1/selftests/bin" \
 		"$to/userspace/check_json"
 	install -m 644 -t "$1/selftests" "$clone/docs/umacct.schema.json"
-	install_terminal "$1"
+	install_guest_programs "$1"
 }
 
-# install_terminal ROOT: tmux, descriptions of terminals, and a locale in UTF-8. That
-# is the host's, as the C library is.
-install_terminal() {
+# install_guest_programs ROOT: tmux, descriptions of terminals, a locale in UTF-8, and
+# the free of procps, as procps-free: busybox has one too. The locale is the host's, as
+# the C library is.
+install_guest_programs() {
 	local tree dir
-	tree=$(unpacked "${tmux_packages[@]}")
+	tree=$(unpacked "${guest_packages[@]}")
 	mkdir -p "$1"/lib/terminfo "$1/usr/lib/locale"
 	for dir in "$tree"/{,usr/}lib/*-linux-gnu; do
 		library_path+=("$dir")
 	done
 	cp "$tree/usr/bin/tmux" "$1/usr/bin/"
 	install_libraries "$1" "$1/usr/bin/tmux"
+	cp "$tree/usr/bin/free" "$1/usr/bin/procps-free"
+	install_libraries "$1" "$1/usr/bin/procps-free"
 	for dir in l/linux s/screen t/tmux v/vt100 x/xterm; do
 		install -D -m 644 "$tree/lib/terminfo/$dir" "$1/lib/terminfo/$dir"
 	done
