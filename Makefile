@@ -44,7 +44,8 @@ uninstall:
 
 dkms-install: install-tool
 	install -d $(DKMS_SOURCE)/kmod $(DKMS_SOURCE)/include
-	install -m 644 $(wildcard kmod/*.[chS]) kmod/Kbuild $(DKMS_SOURCE)/kmod
+	cd kmod && find . -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild | \
+		cpio --quiet -pdm $(DKMS_SOURCE)/kmod
 	install -m 644 include/*.h $(DKMS_SOURCE)/include
 	install -m 644 VERSION $(DKMS_SOURCE)
 	sed 's/@VERSION@/$(VERSION)/' dkms.conf >$(DKMS_SOURCE)/dkms.conf

@@ -8,8 +8,8 @@
 #include <linux/seq_file.h>
 
 #include "debugfs.h"
-#include "driver.h"
-#include "ledger.h"
+#include "hooks/driver.h"
+#include "ledger/ledger.h"
 
 static struct dentry *dir;
 

@@ -4,13 +4,13 @@
  */
 #include <linux/module.h>
 
-#include "charge.h"
+#include "hooks/charge.h"
 #include "debugfs.h"
-#include "driver.h"
-#include "event.h"
-#include "ledger.h"
-#include "netlink.h"
-#include "probe.h"
+#include "hooks/driver.h"
+#include "ledger/event.h"
+#include "ledger/ledger.h"
+#include "netlink/netlink.h"
+#include "probe/probe.h"
 
 static bool charge;
 module_param(charge, bool, 0444);

@@ -17,8 +17,8 @@
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 
-#include "ledger.h"
-#include "limit.h"
+#include "ledger/ledger.h"
+#include "ledger/limit.h"
 
 #define ACCOUNT_HASH_BITS	12
 

@@ -12,9 +12,9 @@
 #include <linux/notifier.h>
 
 #include "compat.h"
-#include "driver.h"
-#include "hooks.h"
-#include "ledger.h"
+#include "hooks/driver.h"
+#include "hooks/hooks.h"
+#include "ledger/ledger.h"
 
 /*
  * What is known of each driver series; the only place that names versions.

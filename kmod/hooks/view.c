@@ -19,9 +19,9 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include "hooks.h"
-#include "ledger.h"
-#include "view.h"
+#include "hooks/hooks.h"
+#include "ledger/ledger.h"
+#include "hooks/view.h"
 
 DECLARE_REDIRECT(void, si_meminfo, struct sysinfo *val);
 DECLARE_REDIRECT(void, si_meminfo_node, struct sysinfo *val, int nid);

@@ -11,9 +11,9 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "event.h"
-#include "ledger.h"
-#include "limit.h"
+#include "ledger/event.h"
+#include "ledger/ledger.h"
+#include "ledger/limit.h"
 
 /* One bucket for this many bytes of memory: most allocations of size are larger. */
 #define BYTES_PER_BUCKET	SZ_1M

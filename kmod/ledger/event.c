@@ -9,9 +9,9 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
-#include "event.h"
-#include "ledger.h"
-#include "netlink.h"
+#include "ledger/event.h"
+#include "ledger/ledger.h"
+#include "netlink/netlink.h"
 
 #define EVENT_QUEUE	1024
 

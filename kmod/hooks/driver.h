@@ -6,7 +6,7 @@
 
 #include <umacct.h>
 
-#include "probe.h"
+#include "probe/probe.h"
 
 /* Arguments of nv_alloc_pages(). */
 enum alloc_layout {

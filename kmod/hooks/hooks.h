@@ -2,7 +2,7 @@
 #ifndef UMACCT_HOOKS_H
 #define UMACCT_HOOKS_H
 
-#include "driver.h"
+#include "hooks/driver.h"
 
 /* hooks.c: nvidia.ko */
 extern struct hook hook_init_adapter;

@@ -4,7 +4,7 @@
 
 #include <linux/types.h>
 
-#include "ledger.h"
+#include "ledger/ledger.h"
 
 /**
  * struct limit_change - what to change about an account

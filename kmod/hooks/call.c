@@ -9,7 +9,7 @@
 #include <linux/kprobes.h>
 #include <linux/sched.h>
 
-#include "call.h"
+#include "hooks/call.h"
 
 #define CALL_SLOT_BITS	8
 #define CALL_SLOTS	BIT(CALL_SLOT_BITS)

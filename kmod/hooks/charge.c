@@ -14,11 +14,11 @@
 #include <linux/memcontrol.h>
 #include <linux/page_counter.h>
 
-#include "charge.h"
+#include "hooks/charge.h"
 #include "compat.h"
-#include "hooks.h"
-#include "ledger.h"
-#include "limit.h"
+#include "hooks/hooks.h"
+#include "ledger/ledger.h"
+#include "ledger/limit.h"
 
 /* The root's pages are never charged. */
 static bool task_is_charged(void)

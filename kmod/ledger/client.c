@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "ledger.h"
+#include "ledger/ledger.h"
 
 #define CLIENT_HASH_BITS	12
 

@@ -6,8 +6,8 @@
  */
 #include <linux/sched.h>
 
-#include "hooks.h"
-#include "ledger.h"
+#include "hooks/hooks.h"
+#include "ledger/ledger.h"
 
 #define NV_OK	0x00
 

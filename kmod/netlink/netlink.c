@@ -15,15 +15,15 @@
 #include <linux/slab.h>
 #include <net/genetlink.h>
 
-#include "charge.h"
+#include "hooks/charge.h"
 #include "compat.h"
-#include "driver.h"
-#include "event.h"
-#include "ledger.h"
-#include "limit.h"
-#include "netlink.h"
-#include "throttle.h"
-#include "view.h"
+#include "hooks/driver.h"
+#include "ledger/event.h"
+#include "ledger/ledger.h"
+#include "ledger/limit.h"
+#include "netlink/netlink.h"
+#include "hooks/throttle.h"
+#include "hooks/view.h"
 
 /**
  * struct reader - on whose behalf a request is answered

@@ -10,10 +10,10 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
-#include "call.h"
-#include "charge.h"
-#include "hooks.h"
-#include "ledger.h"
+#include "hooks/call.h"
+#include "hooks/charge.h"
+#include "hooks/hooks.h"
+#include "ledger/ledger.h"
 #include "trace.h"
 
 #define NV_OK			0x00

@@ -32,7 +32,7 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "probe.h"
+#include "probe/probe.h"
 
 #ifdef CONFIG_ARM64
 #include <asm/insn.h>

@@ -11,10 +11,10 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
-#include "event.h"
-#include "ledger.h"
-#include "limit.h"
-#include "throttle.h"
+#include "ledger/event.h"
+#include "ledger/ledger.h"
+#include "ledger/limit.h"
+#include "hooks/throttle.h"
 
 static struct account *first_exceeded(struct account *account, u64 bytes)
 {

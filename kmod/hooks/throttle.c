@@ -15,10 +15,10 @@
 #include <linux/math64.h>
 #include <linux/sched.h>
 
-#include "call.h"
-#include "hooks.h"
-#include "ledger.h"
-#include "throttle.h"
+#include "hooks/call.h"
+#include "hooks/hooks.h"
+#include "ledger/ledger.h"
+#include "hooks/throttle.h"
 
 /* Excess at which the delay is the longest, as a part of the limit. */
 #define FULL_DELAY_PART		8

@@ -5,7 +5,7 @@
 #include <linux/ptrace.h>
 #include <linux/types.h>
 
-#include "call.h"
+#include "hooks/call.h"
 
 struct cgroup;
 
