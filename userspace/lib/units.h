@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/model.h"
+#include "lib/module/model.h"
 
 namespace umacct {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/attributes.h"
+#include "lib/module/attributes.h"
 
 #include <gtest/gtest.h>
 

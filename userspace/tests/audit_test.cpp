@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The audit: its sums, its verdicts, and what the verb prints of them.
-#include "lib/audit.h"
+#include "tool/audit/statement.h"
 
 #include <fstream>
 #include <numeric>

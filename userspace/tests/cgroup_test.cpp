@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/cgroup.h"
+#include "lib/host/cgroup.h"
 
 #include <algorithm>
 #include <sstream>

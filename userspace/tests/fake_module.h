@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "lib/model.h"
-#include "lib/transport.h"
+#include "lib/module/model.h"
+#include "lib/module/transport.h"
 
 namespace umacct::test {
 

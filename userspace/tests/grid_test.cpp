@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tool/grid.h"
-#include "tool/top_draw.h"
+#include "tool/top/grid.h"
+#include "tool/top/top_draw.h"
 
 namespace umacct::tool {
 namespace {

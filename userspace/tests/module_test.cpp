@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/module.h"
+#include "lib/module/module.h"
 
 #include <cerrno>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/names.h"
+#include "lib/owners/names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// Names from state folders as each runtime makes them, and what the tool does with them.
-#include "lib/owners.h"
+#include "lib/owners/owners.h"
 
 #include <chrono>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/state_files.h"
+#include "lib/owners/state_files.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

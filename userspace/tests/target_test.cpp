@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/target.h"
+#include "lib/owners/target.h"
 
 #include <gtest/gtest.h>
 

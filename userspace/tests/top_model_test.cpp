@@ -2,7 +2,7 @@
 /// What top makes of readings: rates, histories, orders, filters, folds, notices.
 #include <gtest/gtest.h>
 
-#include "tool/top_model.h"
+#include "tool/top/top_model.h"
 
 namespace umacct::tool {
 namespace {

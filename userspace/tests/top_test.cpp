@@ -9,7 +9,7 @@
 
 #include "lib/error.h"
 #include "tests/tool_fixture.h"
-#include "tool/top_draw.h"
+#include "tool/top/top_draw.h"
 
 namespace umacct {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The proof's reasoning, on machines that exist here only; and what the verb
 /// asks for before it touches anything.
-#include "lib/verify.h"
+#include "tool/verify/proof.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 #include "lib/error.h"
 #include "tool/json.h"
-#include "tool/text.h"
+#include "tool/print/text.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {

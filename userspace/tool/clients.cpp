@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lib/units.h"
-#include "tool/text.h"
+#include "tool/print/text.h"
 
 namespace umacct::tool {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/model.h"
-#include "lib/owners.h"
-#include "tool/table.h"
+#include "lib/module/model.h"
+#include "lib/owners/owners.h"
+#include "tool/print/table.h"
 
 namespace umacct::tool {
 

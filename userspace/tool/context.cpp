@@ -6,7 +6,7 @@
 
 #include <fmt/ostream.h>
 
-#include "tool/text.h"
+#include "tool/print/text.h"
 
 namespace umacct::tool {
 

@@ -9,13 +9,13 @@
 #include <ostream>
 #include <string>
 
-#include "lib/cgroup.h"
-#include "lib/meminfo.h"
-#include "lib/module.h"
-#include "lib/owners.h"
-#include "lib/target.h"
-#include "lib/transport.h"
-#include "tool/terminal.h"
+#include "lib/host/cgroup.h"
+#include "lib/host/meminfo.h"
+#include "lib/module/module.h"
+#include "lib/module/transport.h"
+#include "lib/owners/owners.h"
+#include "lib/owners/target.h"
+#include "tool/top/terminal.h"
 
 namespace umacct::tool {
 

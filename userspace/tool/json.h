@@ -12,9 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lib/model.h"
-#include "lib/owners.h"
-#include "tool/text.h"
+#include "lib/module/model.h"
+#include "lib/owners/owners.h"
+#include "tool/print/text.h"
 
 namespace umacct::tool {
 

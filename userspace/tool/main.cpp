@@ -4,9 +4,9 @@
 
 #include <unistd.h>
 
-#include "lib/netlink.h"
+#include "lib/module/netlink.h"
 #include "tool/cli.h"
-#include "tool/curses_terminal.h"
+#include "tool/top/curses_terminal.h"
 
 int main(int argc, char **argv) {
     const bool terminal = isatty(STDOUT_FILENO) == 1;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// A cgroup of its own for one command: a systemd scope where systemd runs, else
+/// a directory made in the cgroup file system.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "lib/host/cgroup.h"
+
+namespace umacct::tool {
+
+class TransientCgroup {
+public:
+    /// Makes the cgroup and moves the processes into it; it lives for as long as
+    /// one of them does. Throws Error; nothing is left behind then.
+    TransientCgroup(const Cgroups &cgroups, const std::string &name,
+                    const std::vector<pid_t> &members);
+    TransientCgroup(const TransientCgroup &) = delete;
+    TransientCgroup &operator=(const TransientCgroup &) = delete;
+    TransientCgroup(TransientCgroup &&) = delete;
+    TransientCgroup &operator=(TransientCgroup &&) = delete;
+    /// Kills what is left in it, and removes it.
+    ~TransientCgroup();
+
+    const std::string &path() const { return path_; }
+
+private:
+    const Cgroups &cgroups_;
+    std::string path_;
+};
+
+} // namespace umacct::tool

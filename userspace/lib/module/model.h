@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What the module knows, as values. The source of truth for every field is
+/// include/umacct.h; bytes are bytes, times are nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <umacct.h>
+
+#include "lib/module/attributes.h"
+
+namespace umacct {
+
+/// A limit in bytes; empty means that there is none ("max").
+using Limit = std::optional<std::uint64_t>;
+
+struct Hook {
+    std::string name;
+    std::string symbol;
+    umacct_hook_state state = UMACCT_HOOK_IDLE;
+    bool required = false;
+    std::string reason; ///< when state is FAILED
+    std::uint64_t calls = 0;
+    std::uint64_t missed = 0;
+};
+
+struct Status {
+    std::string module_version;
+    umacct_driver_state driver_state = UMACCT_DRIVER_ABSENT;
+    std::string driver_version; ///< empty with an absent driver
+    umacct_driver_state uvm_state = UMACCT_DRIVER_ABSENT;
+    std::string reason;      ///< why the driver is UNKNOWN or BROKEN
+    std::uint32_t flags = 0; ///< enum umacct_status_flags
+    std::uint64_t usage = 0;
+    std::uint64_t charged = 0;
+    std::uint64_t driver_usage = 0;
+    std::uint64_t driver_peak = 0;
+    std::uint64_t managed = 0;
+    std::uint64_t untracked = 0;
+    std::uint64_t untracked_count = 0;
+    std::uint64_t stale_count = 0;
+    std::uint32_t accounts = 0;
+    std::uint32_t clients = 0;
+    std::uint32_t records = 0;
+    std::uint64_t reserve = 0; ///< 0: off
+    std::uint64_t reserve_count = 0;
+    umacct_charge_mode charge_default = UMACCT_CHARGE_OFF;
+    std::uint64_t events_sent = 0;
+    std::uint64_t events_lost = 0;
+    std::vector<Hook> hooks;
+
+    std::uint64_t uncharged() const { return usage - charged; }
+
+    bool has(umacct_status_flags flag) const { return (flags & flag) != 0; }
+};
+
+struct Account {
+    std::uint64_t id = 0;
+    std::optional<std::uint64_t> parent_id; ///< empty for the root
+    std::uint32_t level = 0;
+    std::string path;
+    std::uint64_t usage = 0;
+    std::uint64_t own = 0;
+    std::uint64_t peak = 0;
+    std::uint64_t charged = 0;
+    std::uint64_t managed = 0;
+    std::uint64_t allocs = 0;
+    std::uint64_t frees = 0;
+    std::uint64_t failures = 0;
+    std::uint64_t refusals = 0;
+    std::uint32_t clients = 0;
+    Limit soft;
+    Limit hard;
+    std::uint64_t throttle_ns = 0; ///< 0: none
+    bool view = false;
+    umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
+    umacct_charge_mode charge_effective = UMACCT_CHARGE_OFF;
+    Limit effective;
+    std::optional<std::uint64_t> effective_id;
+    std::uint64_t soft_count = 0;
+    std::uint64_t hard_count = 0;
+    std::uint64_t reserve_count = 0;
+    std::uint64_t throttled_ns = 0;
+    std::optional<std::uint64_t> memory_current; ///< the kernel's, where the module can read it
+    std::optional<std::uint64_t> memory_max;     ///< UMACCT_UNLIMITED for "max"
+
+    std::uint64_t uncharged() const { return usage - charged; }
+
+    /// Someone set something on this very account.
+    bool configured() const;
+};
+
+/// A process, as far as it allocated for one account.
+struct Client {
+    std::uint32_t pid = 0; ///< 0: not in the reader's pid namespace
+    std::uint64_t start_time_ns = 0;
+    std::string comm;
+    std::uint64_t account_id = 0;
+    std::string path;
+    std::uint64_t usage = 0;
+    std::uint64_t peak = 0;
+    std::uint64_t charged = 0;
+    std::uint64_t managed = 0;
+    std::uint64_t allocs = 0;
+    std::uint64_t frees = 0;
+    bool exited = false;
+
+    std::uint64_t uncharged() const { return usage - charged; }
+};
+
+struct Event {
+    umacct_event_type type = UMACCT_EVENT_SOFT_CROSSED;
+    std::uint64_t sequence = 0;
+    std::uint64_t time_ns = 0;
+    std::uint64_t account_id = 0;
+    std::string path;
+    std::optional<std::uint64_t> limit_id; ///< empty for the reserve
+    std::string limit_path;
+    std::uint32_t pid = 0;
+    std::string comm;
+    std::uint64_t size = 0;
+    std::uint64_t usage = 0;
+    std::uint64_t limit = 0;
+};
+
+/// Each throws Error when the payload is malformed.
+Status decode_status(std::span<const std::byte> payload);
+Account decode_account(std::span<const std::byte> payload);
+Client decode_client(std::span<const std::byte> payload);
+Event decode_event(std::span<const std::byte> payload);
+
+/// The words that text and JSON use; "unknown" for values of a newer module.
+std::string_view name_of(umacct_driver_state state);
+std::string_view name_of(umacct_hook_state state);
+std::string_view name_of(umacct_charge_mode mode);
+std::string_view name_of(umacct_event_type type);
+
+} // namespace umacct

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The loaded kernel module, asked and told over a Transport.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/module/model.h"
+#include "lib/module/transport.h"
+
+namespace umacct {
+
+/// What to set on an account; what is empty stays as it is. A limit of
+/// UMACCT_UNLIMITED takes the limit away.
+struct AccountChange {
+    std::optional<std::uint64_t> soft;
+    std::optional<std::uint64_t> hard;
+    std::optional<std::uint64_t> throttle_ns;
+    std::optional<bool> view;
+    std::optional<umacct_charge_mode> charge;
+
+    bool empty() const { return !soft && !hard && !throttle_ns && !view && !charge; }
+};
+
+struct EventBatch {
+    std::vector<Event> events;
+    bool overrun = false; ///< this reader was too slow: events were dropped
+    bool gone = false;    ///< the module was unloaded
+};
+
+/// Every call may throw RequestError (the module refused) or Error.
+class Module {
+public:
+    explicit Module(std::unique_ptr<Transport> transport);
+
+    Status status();
+    /// Empty when the module keeps no account for that cgroup.
+    std::optional<Account> account(std::uint64_t id);
+    /// All accounts that the caller may see, or those of one subtree; parents
+    /// before children.
+    std::vector<Account> accounts(std::optional<std::uint64_t> subtree = {});
+    std::vector<Client> clients(std::optional<std::uint64_t> subtree = {});
+
+    void set_account(std::uint64_t id, const AccountChange &change);
+    /// 0 switches the reserve off.
+    void set_reserve(std::uint64_t bytes);
+    /// On or off; the default has nothing to inherit.
+    void set_charge_default(umacct_charge_mode mode);
+
+    void subscribe();
+    /// Waits for events, no longer than timeout; negative waits for ever.
+    EventBatch receive(std::chrono::milliseconds timeout);
+
+private:
+    std::vector<Payload> dump(umacct_cmd command, const Payload &attributes);
+
+    std::unique_ptr<Transport> transport_;
+};
+
+} // namespace umacct

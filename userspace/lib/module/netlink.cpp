@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/module/netlink.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+
+#include <netlink/errno.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "lib/error.h"
+
+namespace umacct {
+
+namespace {
+
+constexpr int event_buffer_bytes = 4 << 20;
+
+/// What the kernel puts into one part of a dump at most.
+constexpr std::size_t receive_buffer_bytes = 32 << 10;
+
+struct SocketFree {
+    void operator()(nl_sock *socket) const { nl_socket_free(socket); }
+};
+
+struct MessageFree {
+    void operator()(nl_msg *message) const { nlmsg_free(message); }
+};
+
+struct BufferFree {
+    void operator()(void *buffer) const { std::free(buffer); } // nl_recv() allocates with malloc
+};
+
+using Socket = std::unique_ptr<nl_sock, SocketFree>;
+using Message = std::unique_ptr<nl_msg, MessageFree>;
+using Buffer = std::unique_ptr<unsigned char, BufferFree>;
+
+[[noreturn]] void throw_missing() {
+    throw Error(Failure::missing, "the umacct kernel module is not loaded",
+                "load it with 'modprobe umacct'");
+}
+
+/// libnl folds errno values together; the one it met is still in errno.
+[[noreturn]] void throw_socket(const char *doing) {
+    throw Error(Failure::failed,
+                std::string(doing) + ": " + std::generic_category().message(errno));
+}
+
+Socket open_socket() {
+    Socket socket(nl_socket_alloc());
+
+    if (!socket)
+        throw std::bad_alloc();
+    if (genl_connect(socket.get()) < 0)
+        throw_socket("netlink");
+    nl_socket_set_msg_buf_size(socket.get(), receive_buffer_bytes);
+    nl_socket_disable_msg_peek(socket.get());
+    return socket;
+}
+
+std::span<const std::byte> bytes(const void *data, std::ptrdiff_t size) {
+    return {static_cast<const std::byte *>(data), static_cast<std::size_t>(size > 0 ? size : 0)};
+}
+
+/// Type of the request's attribute at that offset of its message, 0 for none.
+std::uint16_t attribute_at(const Payload &request, std::uint32_t offset) {
+    const std::byte *wanted = nullptr;
+    std::uint16_t found = 0;
+
+    if (offset < NLMSG_HDRLEN + GENL_HDRLEN ||
+        offset - (NLMSG_HDRLEN + GENL_HDRLEN) >= request.size())
+        return 0;
+    wanted = request.data() + (offset - (NLMSG_HDRLEN + GENL_HDRLEN)) + NLA_HDRLEN;
+    for_each_attribute(request, [&](std::uint16_t type, std::span<const std::byte> value) {
+        if (value.data() == wanted)
+            found = type;
+    });
+    return found;
+}
+
+/// Throws what an error message, or a dump's end, says; code is the positive errno.
+[[noreturn]] void throw_refusal(int code, std::span<const std::byte> extended,
+                                const Payload &request) {
+    const AttributeReader ack(extended, NLMSGERR_ATTR_MAX);
+
+    throw RequestError(code, ack.string(NLMSGERR_ATTR_MSG),
+                       ack.has(NLMSGERR_ATTR_OFFS)
+                           ? attribute_at(request, ack.u32(NLMSGERR_ATTR_OFFS))
+                           : std::uint16_t{0});
+}
+
+/// An NLMSG_ERROR: the end of a request, well or badly.
+void check_ack(const nlmsghdr *header, const Payload &request) {
+    const auto *error = static_cast<const nlmsgerr *>(nlmsg_data(header));
+
+    if (nlmsg_datalen(header) < static_cast<int>(sizeof(*error)))
+        throw Error(Failure::failed, "the kernel sent a truncated netlink message");
+    if (error->error == 0)
+        return;
+
+    const std::size_t echoed = (header->nlmsg_flags & NLM_F_CAPPED) != 0
+                                   ? 0
+                                   : NLMSG_ALIGN(error->msg.nlmsg_len) - NLMSG_HDRLEN;
+    const auto body = bytes(error, nlmsg_datalen(header));
+    const bool has_text =
+        (header->nlmsg_flags & NLM_F_ACK_TLVS) != 0 && body.size() >= sizeof(*error) + echoed;
+
+    throw_refusal(-error->error,
+                  has_text ? body.subspan(sizeof(*error) + echoed) : std::span<const std::byte>{},
+                  request);
+}
+
+/// An NLMSG_DONE: the end of a dump, which carries an error when it broke off.
+void check_done(const nlmsghdr *header, const Payload &request) {
+    int code = 0;
+    const auto body = bytes(nlmsg_data(header), nlmsg_datalen(header));
+
+    if (body.size() < sizeof(code))
+        return;
+    std::memcpy(&code, body.data(), sizeof(code));
+    if (code < 0)
+        throw_refusal(-code,
+                      (header->nlmsg_flags & NLM_F_ACK_TLVS) != 0 ? body.subspan(sizeof(code))
+                                                                  : std::span<const std::byte>{},
+                      request);
+}
+
+Payload payload_of(nlmsghdr *header) {
+    const auto *genl = static_cast<const genlmsghdr *>(nlmsg_data(header));
+    const auto attributes =
+        bytes(genlmsg_attrdata(genl, 0), nlmsg_datalen(header) - static_cast<int>(GENL_HDRLEN));
+
+    return {attributes.begin(), attributes.end()};
+}
+
+/// Calls visit for each message of one datagram. Returns libnl's result: bytes, or negative.
+int receive_datagram(nl_sock *socket, const std::function<void(nlmsghdr *)> &visit) {
+    sockaddr_nl from{};
+    unsigned char *raw = nullptr;
+    const int size = nl_recv(socket, &from, &raw, nullptr);
+
+    if (size <= 0)
+        return size;
+
+    const Buffer buffer(raw);
+    int left = size;
+    for (auto *header = reinterpret_cast<nlmsghdr *>(raw); nlmsg_ok(header, left);
+         header = nlmsg_next(header, &left))
+        visit(header);
+    return size;
+}
+
+/// In another network namespace one can join the group, and hears nothing.
+bool in_initial_network_namespace() {
+    const std::filesystem::path settings = "/proc/sys/net/core";
+    std::error_code ignored;
+
+    // One of the settings that only the initial namespace has.
+    return std::filesystem::exists(settings / "netdev_max_backlog", ignored) ||
+           !std::filesystem::exists(settings, ignored);
+}
+
+class Netlink : public Transport {
+public:
+    Netlink()
+        : socket_(open_socket()), family_(genl_ctrl_resolve(socket_.get(), UMACCT_FAMILY_NAME)) {
+        const int on = 1;
+
+        if (family_ < 0)
+            throw_missing();
+        // Without them an error is still an error, only less of one is said.
+        setsockopt(nl_socket_get_fd(socket_.get()), SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
+        setsockopt(nl_socket_get_fd(socket_.get()), SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
+    }
+
+    Payload request(umacct_cmd command, const Payload &attributes) override {
+        std::vector<Payload> parts = exchange(command, NLM_F_ACK, attributes).parts;
+
+        return parts.empty() ? Payload{} : std::move(parts.front());
+    }
+
+    Dump dump(umacct_cmd command, const Payload &attributes) override {
+        return exchange(command, NLM_F_DUMP, attributes);
+    }
+
+    void subscribe() override {
+        Socket events = open_socket();
+        const int group =
+            genl_ctrl_resolve_grp(events.get(), UMACCT_FAMILY_NAME, UMACCT_MCGRP_EVENTS);
+
+        if (group < 0 || !in_initial_network_namespace())
+            throw Error(Failure::failed, "the module's events can't be heard here",
+                        "watch from the host's own network namespace");
+        // The default buffer holds a few hundred events; a burst of refusals is more.
+        nl_socket_set_buffer_size(events.get(), event_buffer_bytes, 0);
+        nl_socket_disable_seq_check(events.get());
+        if (nl_socket_add_membership(events.get(), group) < 0) {
+            if (errno == EPERM || errno == EACCES)
+                throw RequestError(EPERM, "listening to events takes CAP_NET_ADMIN", 0);
+            throw_socket("joining the group of events");
+        }
+        // The controller's own group: it says when the module goes away.
+        nl_socket_add_membership(events.get(), GENL_ID_CTRL);
+        events_ = std::move(events);
+    }
+
+    Received receive(std::chrono::milliseconds timeout) override {
+        pollfd ready{nl_socket_get_fd(events_.get()), POLLIN, 0};
+        Received received;
+
+        if (poll(&ready, 1, timeout.count() < 0 ? -1 : static_cast<int>(timeout.count())) <= 0)
+            return received;
+
+        const int size = receive_datagram(events_.get(), [&](nlmsghdr *header) {
+            if (header->nlmsg_type == family_)
+                received.events.push_back(payload_of(header));
+            else if (header->nlmsg_type == GENL_ID_CTRL && removes_family(header))
+                received.gone = true;
+        });
+        // ENOBUFS and ENOMEM are one to libnl, and mean the same here.
+        if (size == -NLE_NOMEM)
+            received.overrun = true;
+        else if (size < 0 && size != -NLE_AGAIN && size != -NLE_INTR)
+            throw_socket("reading events");
+        return received;
+    }
+
+private:
+    Dump exchange(umacct_cmd command, int flags, const Payload &attributes) {
+        const std::uint32_t sequence = send(command, flags, attributes);
+        Dump answer;
+        bool done = false;
+
+        while (!done) {
+            const int size = receive_datagram(socket_.get(), [&](nlmsghdr *header) {
+                if (header->nlmsg_seq != sequence)
+                    return;
+                if ((header->nlmsg_flags & NLM_F_DUMP_INTR) != 0)
+                    answer.interrupted = true;
+                if (header->nlmsg_type == NLMSG_ERROR) {
+                    done = true;
+                    check_ack(header, attributes);
+                } else if (header->nlmsg_type == NLMSG_DONE) {
+                    done = true;
+                    check_done(header, attributes);
+                } else if (header->nlmsg_type == family_) {
+                    answer.parts.push_back(payload_of(header));
+                }
+            });
+            if (size < 0 && size != -NLE_INTR)
+                throw_socket("reading the module's answer");
+        }
+        return answer;
+    }
+
+    /// Sends one request; its sequence number.
+    std::uint32_t send(umacct_cmd command, int flags, const Payload &attributes) {
+        const Message message(
+            nlmsg_alloc_size(NLMSG_SPACE(GENL_HDRLEN + attributes.size()) + NLMSG_ALIGNTO));
+
+        if (!message ||
+            !genlmsg_put(message.get(), NL_AUTO_PORT, NL_AUTO_SEQ, family_, 0, flags,
+                         static_cast<std::uint8_t>(command), UMACCT_FAMILY_VERSION) ||
+            nlmsg_append(message.get(), const_cast<std::byte *>(attributes.data()),
+                         attributes.size(), NLMSG_ALIGNTO) < 0)
+            throw std::bad_alloc();
+        if (nl_send_auto(socket_.get(), message.get()) < 0)
+            throw_socket("asking the module");
+        return nlmsg_hdr(message.get())->nlmsg_seq;
+    }
+
+    static bool removes_family(nlmsghdr *header) {
+        const auto *genl = static_cast<const genlmsghdr *>(nlmsg_data(header));
+        const Payload payload = payload_of(header);
+        const AttributeReader attributes(payload, CTRL_ATTR_MAX);
+
+        return genl->cmd == CTRL_CMD_DELFAMILY &&
+               attributes.string(CTRL_ATTR_FAMILY_NAME) == UMACCT_FAMILY_NAME;
+    }
+
+    Socket socket_;
+    int family_;
+    Socket events_;
+};
+
+} // namespace
+
+std::unique_ptr<Transport> connect_netlink() {
+    return std::make_unique<Netlink>();
+}
+
+} // namespace umacct

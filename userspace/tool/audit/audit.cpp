@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/audit/statement.h"
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include "lib/error.h"
+#include "lib/units.h"
+#include "tool/account.h"
+#include "tool/audit/audit_svg.h"
+#include "tool/json.h"
+#include "tool/print/table.h"
+#include "tool/print/text.h"
+#include "tool/verbs.h"
+
+namespace umacct::tool {
+
+namespace {
+
+constexpr std::uint64_t least_slack = 4ULL << 20;
+constexpr std::uint64_t stock_pages = 64; ///< what one CPU may hold back from memory.stat
+constexpr std::size_t bar_width = 72;
+
+struct Options {
+    std::optional<std::string> target;
+    std::optional<std::string> diff;
+    std::optional<std::string> svg;
+};
+
+struct Audited {
+    std::string path;
+    CgroupStatement statement;
+};
+
+struct Audit {
+    Statement machine;
+    std::uint64_t available = 0;
+    std::uint64_t pinned = 0;
+    bool page_pools = false;
+    std::vector<Audited> cgroups; ///< by path
+};
+
+std::uint64_t page_size() {
+    return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t counter_slack() {
+    return std::max(least_slack,
+                    stock_pages * page_size() * std::max(1U, std::thread::hardware_concurrency()));
+}
+
+/// Every account that holds something, and every container and pod.
+std::vector<Account> audited_accounts(Context &context) {
+    std::map<std::string, Account> by_path;
+
+    for (const Account &account : context.module().accounts()) {
+        if (account.usage > 0 || account.managed > 0)
+            by_path[account.path] = account;
+    }
+    context.cgroups().for_each([&](const std::string &path) {
+        const auto owner = context.owners().of(path);
+
+        if (owner && owner->kind != OwnerKind::unit && !by_path.contains(path))
+            by_path[path].path = path;
+    });
+
+    std::vector<Account> accounts;
+    accounts.reserve(by_path.size());
+    for (auto &[path, account] : by_path)
+        accounts.push_back(std::move(account));
+    return accounts;
+}
+
+/// Every cgroup of the target's subtree that there is an account for, and itself.
+std::vector<Account> audited_accounts(Context &context, const std::string &target) {
+    const Account account = read_account(context, context.resolve(target));
+    std::vector<Account> accounts = context.module().accounts(account.id);
+
+    std::erase_if(accounts, [&](const Account &each) { return each.id == account.id; });
+    accounts.insert(accounts.begin(), account);
+    return accounts;
+}
+
+Audit make_audit(Context &context, const Options &options) {
+    const std::vector<Account> accounts =
+        options.target ? audited_accounts(context, *options.target) : audited_accounts(context);
+    const std::uint64_t slack = counter_slack();
+    Audit audit;
+
+    for (const Account &account : accounts) {
+        audit.cgroups.push_back(
+            {account.path,
+             cgroup_statement(account, context.cgroups().number(account.path, "memory.current"),
+                              context.cgroups().keyed(account.path, "memory.stat"), slack)});
+    }
+
+    const Status status = context.module().status();
+    context.warn_if_degraded(status);
+    // Reading it makes the kernel fold its per-CPU counters into the ones read next.
+    std::ifstream(context.proc() / "sys/vm/stat_refresh").peek();
+    const Meminfo memory = context.meminfo();
+    std::ifstream zoneinfo(context.proc() / "zoneinfo");
+    std::ifstream vmstat(context.proc() / "vmstat");
+    audit.machine = machine_statement(memory, pages_in_cpu_lists(zoneinfo) * page_size(), status);
+    audit.available = memory.available();
+    audit.pinned = pinned_pages(vmstat) * page_size();
+    audit.page_pools = status.has(UMACCT_STATUS_PAGE_POOLS);
+    return audit;
+}
+
+// --- JSON ---------------------------------------------------------------------
+
+Json machine_json(const Statement &machine) {
+    Json json = {{"total", machine.total}};
+
+    for (std::size_t i = 0; i < part_count; ++i) {
+        const Part part{static_cast<std::uint8_t>(i)};
+
+        json[std::string(name_of(part))] = machine[part];
+    }
+    return json;
+}
+
+Json cgroup_json(const Owners &owners, const Audited &audited) {
+    const CgroupStatement &statement = audited.statement;
+
+    return {{"path", audited.path},
+            {"owner", to_json(owners.nearest(audited.path))},
+            {"memory_current", statement.current ? Json(*statement.current) : Json(nullptr)},
+            {"anonymous", statement.anonymous},
+            {"file", statement.file},
+            {"kernel", statement.kernel},
+            {"kernel_objects", statement.kernel_objects},
+            {"kernel_pages", statement.kernel_pages},
+            {"other", statement.other},
+            {"usage", statement.usage},
+            {"charged", statement.charged},
+            {"managed", statement.managed},
+            {"once", statement.once},
+            {"twice", statement.twice},
+            {"unseen", statement.unseen},
+            {"verdict", name_of(statement.verdict)}};
+}
+
+Json audit_json(const Owners &owners, const Audit &audit) {
+    Json cgroups = Json::array();
+
+    for (const Audited &audited : audit.cgroups)
+        cgroups.push_back(cgroup_json(owners, audited));
+    return merged(json_document(), {{"machine", machine_json(audit.machine)},
+                                    {"available", audit.available},
+                                    {"pinned", audit.pinned},
+                                    {"page_pools", audit.page_pools},
+                                    {"cgroups", cgroups}});
+}
+
+// --- the difference from an earlier audit ---------------------------------------
+
+/// A number of an audit; 0 where it isn't known.
+std::int64_t number_of(const Json &object, const std::string &key) {
+    const auto found = object.find(key);
+
+    return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+Json read_earlier(const std::string &file) {
+    std::ifstream text(file);
+
+    if (!text)
+        throw Error(Failure::failed, fmt::format("--diff: '{}' can't be read", file),
+                    "it takes a file that 'umacct audit --json' wrote");
+
+    Json earlier = Json::parse(text, nullptr, false);
+    const bool is_audit = earlier.is_object() && number_of(earlier, "schema") == json_schema &&
+                          earlier.contains("machine") && earlier["machine"].is_object() &&
+                          earlier.contains("cgroups") && earlier["cgroups"].is_array();
+    if (!is_audit)
+        throw Error(Failure::failed,
+                    fmt::format("--diff: '{}' is no audit of schema {}", file, json_schema),
+                    "it takes a file that 'umacct audit --json' wrote");
+    return earlier;
+}
+
+std::map<std::string, Json> by_path(const Json &cgroups) {
+    std::map<std::string, Json> result;
+
+    for (const Json &cgroup : cgroups) {
+        if (cgroup.is_object() && cgroup.contains("path") && cgroup["path"].is_string())
+            result[cgroup["path"].get<std::string>()] = cgroup;
+    }
+    return result;
+}
+
+Json verdict_of(const Json &cgroup) {
+    return cgroup.contains("verdict") ? cgroup["verdict"] : Json(nullptr);
+}
+
+/// Later minus earlier, for each number; a cgroup that is in one of them only
+/// counts as nothing in the other.
+Json difference(const Json &later, const Json &earlier) {
+    Json machine = Json::object();
+    Json cgroups = Json::array();
+    std::map<std::string, Json> before = by_path(earlier["cgroups"]);
+    std::map<std::string, Json> now = by_path(later["cgroups"]);
+    std::map<std::string, Json> both = before;
+
+    for (const auto &[key, value] : later["machine"].items())
+        machine[key] = value.get<std::int64_t>() - number_of(earlier["machine"], key);
+    both.insert(now.begin(), now.end());
+    for (const auto &[path, unused] : both) {
+        Json row = {{"path", path},
+                    {"verdict_before", verdict_of(before[path])},
+                    {"verdict", verdict_of(now[path])}};
+
+        for (const char *key :
+             {"memory_current", "anonymous", "file", "kernel", "kernel_objects", "kernel_pages",
+              "other", "usage", "charged", "managed", "once", "twice", "unseen"})
+            row[key] = number_of(now[path], key) - number_of(before[path], key);
+        cgroups.push_back(row);
+    }
+    return {{"machine", machine}, {"cgroups", cgroups}};
+}
+
+// --- text ---------------------------------------------------------------------
+
+std::string format_signed(std::int64_t bytes) {
+    return bytes < 0 ? "-" + format_size(static_cast<std::uint64_t>(-bytes))
+                     : format_size(static_cast<std::uint64_t>(bytes));
+}
+
+std::string format_change(std::int64_t bytes) {
+    return bytes > 0 ? "+" + format_signed(bytes) : format_signed(bytes);
+}
+
+struct Line {
+    Part part;
+    char letter; ///< in the bar
+    const char *label;
+};
+
+constexpr std::array<Line, part_count> lines{
+    Line{Part::free, '.', "free"},
+    Line{Part::free_lists, '.', "free, in per-CPU lists"},
+    Line{Part::page_cache, 'c', "page cache"},
+    Line{Part::shared_memory, 's', "shared memory, tmpfs"},
+    Line{Part::anonymous, 'a', "anonymous"},
+    Line{Part::hugetlb, 'h', "huge page pool"},
+    Line{Part::slab, 'k', "kernel: slab"},
+    Line{Part::kernel_stack, 'k', "kernel: stacks"},
+    Line{Part::page_tables, 'k', "kernel: page tables"},
+    Line{Part::vmalloc, 'k', "kernel: vmalloc"},
+    Line{Part::percpu, 'k', "kernel: percpu"},
+    Line{Part::kernel_other, 'k', "kernel: other"},
+    Line{Part::other_gpu, 'g', "other GPU drivers"},
+    Line{Part::driver_charged, 'C', "driver: charged"},
+    Line{Part::driver_uncharged, 'U', "driver: uncharged"},
+    Line{Part::driver_own, 'D', "driver: its own"},
+    Line{Part::managed, 'M', "driver: managed"},
+    Line{Part::unexplained, '?', "unexplained"},
+};
+
+/// Each letter's share of the bar, rounded so that the bar is full.
+std::string bar_of(const Statement &machine) {
+    std::string bar;
+    std::uint64_t sum = 0;
+
+    for (const Line &line : lines) {
+        sum += static_cast<std::uint64_t>(std::max<std::int64_t>(0, machine[line.part]));
+        const std::size_t end = (sum * bar_width + machine.total / 2) / machine.total;
+
+        bar.resize(std::max(bar.size(), std::min(end, bar_width)), line.letter);
+    }
+    return bar;
+}
+
+void print_machine(Context &context, const Audit &audit, const std::optional<Json> &change) {
+    Table table({{}, {}, {"", Align::right}, {"", Align::right}});
+    const auto change_of = [&](const std::string &key) {
+        return change ? format_change((*change)["machine"][key].get<std::int64_t>()) : "";
+    };
+
+    for (const Line &line : lines) {
+        const std::string key(name_of(line.part));
+
+        if (audit.machine[line.part] != 0 || (change && (*change)["machine"][key] != 0))
+            table.add({std::string(1, line.letter), line.label,
+                       format_signed(audit.machine[line.part]), change_of(key)});
+    }
+    table.add({"=", "MemTotal", format_size(audit.machine.total), change_of("total")});
+    table.print(context.out(), 2);
+    fmt::print(context.out(), "\n  [{}]\n\n  available {}, pinned for devices {}\n",
+               bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
+    if (audit.page_pools)
+        fmt::print(context.out(), "  This driver keeps freed pages in pools: they are in 'kernel: "
+                                  "other' or unexplained.\n");
+}
+
+void print_cgroups(Context &context, const Audit &audit) {
+    Table table({{"CGROUP"},
+                 {"CURRENT", Align::right},
+                 {"ANON", Align::right},
+                 {"FILE", Align::right},
+                 {"KERNEL", Align::right},
+                 {"OTHER", Align::right},
+                 {"DRIVER", Align::right},
+                 {"ONCE", Align::right},
+                 {"TWICE", Align::right},
+                 {"UNSEEN", Align::right},
+                 {"MANAGED", Align::right},
+                 {"VERDICT"}});
+
+    for (const Audited &audited : audit.cgroups) {
+        const CgroupStatement &statement = audited.statement;
+        const auto kernels = [&](const std::string &figure) {
+            return statement.current ? figure : "-";
+        };
+
+        table.add({display_path(context.owners(), audited.path), format_known(statement.current),
+                   kernels(format_size(statement.anonymous)), kernels(format_size(statement.file)),
+                   kernels(format_size(statement.kernel)), kernels(format_signed(statement.other)),
+                   format_size(statement.usage), format_size(statement.once),
+                   format_size(statement.twice), format_size(statement.unseen),
+                   format_size(statement.managed), std::string(name_of(statement.verdict))});
+    }
+    if (!table.empty()) {
+        fmt::print(context.out(), "\n");
+        table.print(context.out());
+    }
+}
+
+void print_changes(Context &context, const Json &change) {
+    Table table({{"CHANGE OF"},
+                 {"CURRENT", Align::right},
+                 {"DRIVER", Align::right},
+                 {"UNSEEN", Align::right},
+                 {"VERDICT"}});
+    const auto word = [](const Json &verdict) {
+        return verdict.is_string() ? verdict.get<std::string>() : "-";
+    };
+
+    for (const Json &row : change["cgroups"])
+        table.add({display_path(context.owners(), row["path"].get<std::string>()),
+                   format_change(row["memory_current"].get<std::int64_t>()),
+                   format_change(row["usage"].get<std::int64_t>()),
+                   format_change(row["unseen"].get<std::int64_t>()),
+                   fmt::format("{} -> {}", printable(word(row["verdict_before"])),
+                               word(row["verdict"]))});
+    if (!table.empty()) {
+        fmt::print(context.out(), "\n");
+        table.print(context.out());
+    }
+}
+
+void write_svg(const Owners &owners, const std::string &file, const Audit &audit) {
+    std::vector<std::pair<std::string, CgroupStatement>> cgroups;
+    std::ofstream out(file);
+
+    for (const Audited &audited : audit.cgroups)
+        cgroups.emplace_back(display_path(owners, audited.path), audited.statement);
+    print_svg(out, audit.machine, cgroups);
+    if (!out.flush())
+        throw Error(Failure::failed, fmt::format("--svg: '{}' can't be written", file),
+                    "name a file in a directory that you may write to");
+}
+
+void audit(Context &context, const Options &options) {
+    const std::optional<Json> earlier =
+        options.diff ? std::optional(read_earlier(*options.diff)) : std::nullopt;
+    const Audit made = make_audit(context, options);
+    Json json = audit_json(context.owners(), made);
+    const std::optional<Json> change =
+        earlier ? std::optional(difference(json, *earlier)) : std::nullopt;
+
+    if (options.svg)
+        write_svg(context.owners(), *options.svg, made);
+    if (context.json) {
+        if (change)
+            json["diff"] = *change;
+        print_json(context.out(), json);
+        return;
+    }
+    print_machine(context, made, change);
+    print_cgroups(context, made);
+    if (change)
+        print_changes(context, *change);
+}
+
+} // namespace
+
+void add_audit(CLI::App &app, Context &context) {
+    auto options = std::make_shared<Options>();
+    CLI::App *verb = app.add_subcommand("audit", "where the memory went, to the last byte");
+
+    verb->add_option("TARGET", options->target, "this cgroup's subtree alone");
+    verb->add_option("--diff", options->diff, "what changed since an earlier audit --json")
+        ->type_name("FILE");
+    verb->add_option("--svg", options->svg, "draw it into FILE too")->type_name("FILE");
+    verb->footer(
+        "The first part adds up to MemTotal. Of each cgroup that holds driver memory, and of\n"
+        "each container: memory.current taken apart (ANON, FILE, KERNEL, OTHER), what the driver\n"
+        "holds for it, and how much of that memory.current has ONCE, TWICE or not at all "
+        "(UNSEEN),\n"
+        "by the kernel's own count in memory.stat. Verdicts: blind (some is unseen), charged (all\n"
+        "is seen, once), doubled (some is counted twice), none (it holds no driver memory). Other\n"
+        "pages that the kernel charges (pipes, rings) are told apart only above some MiB.\n"
+        "\n"
+        "Examples:\n"
+        "  umacct audit\n"
+        "  umacct audit --json > before.json    and later:\n"
+        "  umacct audit --diff before.json --svg now.svg\n"
+        "  umacct audit ollama.service");
+    verb->callback([options, &context] { audit(context, *options); });
+}
+
+} // namespace umacct::tool

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/audit/statement.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace umacct {
+
+namespace {
+
+/// A share of the usage that other kernel pages (pipes, rings) may make up.
+constexpr std::uint64_t usage_per_slack = 64;
+
+std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
+    return a > b ? a - b : 0;
+}
+
+std::uint64_t value_of(const std::map<std::string, std::uint64_t> &values, const char *key) {
+    const auto found = values.find(key);
+
+    return found == values.end() ? 0 : found->second;
+}
+
+/// Splits the usage by what the kernel itself has charged.
+void judge(CgroupStatement &statement, std::uint64_t slack) {
+    const std::uint64_t counted = minus(statement.kernel_pages, statement.managed);
+    const std::uint64_t off = std::max(counted, statement.charged) - //
+                              std::min(counted, statement.charged);
+    // Without memory.stat there is only the module's word.
+    const std::uint64_t has = !statement.current || off <= slack ? statement.charged : counted;
+    const std::uint64_t seen = std::min(has, statement.usage);
+
+    statement.twice = std::min(has - seen, seen);
+    statement.once = seen - statement.twice;
+    statement.unseen = statement.usage - seen;
+    if (statement.usage == 0)
+        statement.verdict = Verdict::none;
+    else if (statement.twice > 0)
+        statement.verdict = Verdict::doubled;
+    else if (statement.unseen > slack || statement.once == 0)
+        statement.verdict = Verdict::blind;
+    else
+        statement.verdict = Verdict::charged;
+}
+
+} // namespace
+
+std::string_view name_of(Part part) {
+    static constexpr std::array<std::string_view, part_count> names{
+        "free",       "free_lists",   "page_cache",   "shared_memory",  "anonymous",
+        "hugetlb",    "slab",         "kernel_stack", "page_tables",    "vmalloc",
+        "percpu",     "kernel_other", "other_gpu",    "driver_charged", "driver_uncharged",
+        "driver_own", "managed",      "unexplained"};
+
+    return names.at(static_cast<std::size_t>(part));
+}
+
+Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, const Status &status) {
+    Statement statement{.total = memory.total()};
+    const auto set = [&](Part part, std::uint64_t bytes) {
+        statement[part] = static_cast<std::int64_t>(bytes);
+    };
+
+    set(Part::free, memory.free());
+    set(Part::free_lists, free_lists);
+    // Cached has shared memory (tmpfs, shm) in it.
+    set(Part::page_cache,
+        memory.bytes("Buffers") + minus(memory.bytes("Cached"), memory.bytes("Shmem")));
+    set(Part::shared_memory, memory.bytes("Shmem"));
+    set(Part::anonymous, memory.bytes("AnonPages"));
+    set(Part::hugetlb, memory.bytes("Hugetlb"));
+    set(Part::slab, memory.bytes("Slab"));
+    set(Part::kernel_stack, memory.bytes("KernelStack"));
+    set(Part::page_tables, memory.bytes("PageTables") + memory.bytes("SecPageTables"));
+    // Stacks are mapped by vmalloc, which counts them too.
+    set(Part::vmalloc, minus(memory.bytes("VmallocUsed"), memory.bytes("KernelStack")));
+    set(Part::percpu, memory.bytes("Percpu"));
+    // KReclaimable is slab and what drivers declare: the page pools of newer ones of NVIDIA's.
+    set(Part::kernel_other, minus(memory.bytes("KReclaimable"), memory.bytes("SReclaimable")) +
+                                memory.bytes("Bounce") + memory.bytes("WritebackTmp") +
+                                memory.bytes("Zswap") + memory.bytes("Balloon"));
+    set(Part::other_gpu, memory.bytes("GPUActive") + memory.bytes("GPUReclaim"));
+    set(Part::driver_charged, status.charged);
+    set(Part::driver_uncharged, status.uncharged());
+    set(Part::driver_own, status.driver_usage);
+    set(Part::managed, status.managed);
+    statement[Part::unexplained] =
+        static_cast<std::int64_t>(statement.total) -
+        std::accumulate(statement.parts.begin(), statement.parts.end(), std::int64_t{0});
+    return statement;
+}
+
+std::uint64_t pages_in_cpu_lists(std::istream &zoneinfo) {
+    std::uint64_t pages = 0;
+    std::uint64_t count = 0;
+
+    for (std::string word; zoneinfo >> word;) {
+        if (word == "count:" && zoneinfo >> count)
+            pages += count;
+    }
+    return pages;
+}
+
+std::uint64_t pinned_pages(std::istream &vmstat) {
+    std::map<std::string, std::uint64_t> values;
+    std::uint64_t value = 0;
+
+    for (std::string key; vmstat >> key >> value;)
+        values[key] = value;
+    return minus(value_of(values, "nr_foll_pin_acquired"),
+                 value_of(values, "nr_foll_pin_released"));
+}
+
+std::string_view name_of(Verdict verdict) {
+    static constexpr std::array<std::string_view, 4> names{"none", "blind", "charged", "doubled"};
+
+    return names.at(static_cast<std::size_t>(verdict));
+}
+
+CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint64_t> current,
+                                 const std::map<std::string, std::uint64_t> &stat,
+                                 std::uint64_t slack) {
+    CgroupStatement statement{.current = current};
+
+    statement.usage = account.usage;
+    statement.charged = account.charged;
+    statement.managed = account.managed;
+    if (current) {
+        statement.anonymous = value_of(stat, "anon");
+        statement.file = value_of(stat, "file");
+        statement.kernel = value_of(stat, "kernel");
+        for (const char *key :
+             {"slab", "kernel_stack", "pagetables", "sec_pagetables", "percpu", "vmalloc", "zswap"})
+            statement.kernel_objects += value_of(stat, key);
+        statement.kernel_objects = std::min(statement.kernel_objects, statement.kernel);
+        statement.kernel_pages = statement.kernel - statement.kernel_objects;
+        statement.other =
+            static_cast<std::int64_t>(*current) -
+            static_cast<std::int64_t>(statement.anonymous + statement.file + statement.kernel);
+    }
+    judge(statement, std::max(slack, statement.usage / usage_per_slack));
+    return statement;
+}
+
+} // namespace umacct

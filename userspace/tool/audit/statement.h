@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Where memory went: statements that add up, for the machine and for a cgroup,
+/// from what the kernel counts and what the module knows. Nothing is printed and
+/// nothing is guessed: what no counter owns is left over, and shown.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <istream>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/host/meminfo.h"
+#include "lib/module/model.h"
+
+namespace umacct {
+
+/// The parts of the machine's memory; they don't overlap.
+enum class Part : std::uint8_t {
+    free,
+    free_lists,
+    page_cache,
+    shared_memory,
+    anonymous,
+    hugetlb,
+    slab,
+    kernel_stack,
+    page_tables,
+    vmalloc,
+    percpu,
+    kernel_other,
+    other_gpu,
+    driver_charged,
+    driver_uncharged,
+    driver_own,
+    managed,
+    unexplained,
+};
+
+constexpr std::size_t part_count = static_cast<std::size_t>(Part::unexplained) + 1;
+
+/// "page_cache"
+std::string_view name_of(Part part);
+
+/// The sum of the parts is the total: unexplained is what is left, and below
+/// zero where counters overlap or were read at different moments.
+struct Statement {
+    std::uint64_t total = 0;
+    std::array<std::int64_t, part_count> parts{};
+
+    std::int64_t &operator[](Part part) { return parts.at(static_cast<std::size_t>(part)); }
+
+    std::int64_t operator[](Part part) const { return parts.at(static_cast<std::size_t>(part)); }
+};
+
+/// free_lists: bytes of free pages that wait in per-CPU lists, outside MemFree.
+Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, const Status &status);
+
+/// Pages in per-CPU lists, from /proc/zoneinfo.
+std::uint64_t pages_in_cpu_lists(std::istream &zoneinfo);
+
+/// Pages pinned for devices now, from /proc/vmstat. They belong to other parts.
+std::uint64_t pinned_pages(std::istream &vmstat);
+
+enum class Verdict : std::uint8_t {
+    none,    ///< it holds no driver memory
+    blind,   ///< memory.current doesn't see all of what it holds
+    charged, ///< memory.current sees it, once
+    doubled, ///< memory.current has it more than once
+};
+
+std::string_view name_of(Verdict verdict);
+
+/// One cgroup with those below it. memory.current is anonymous + file + kernel +
+/// other, kernel is kernel_objects + kernel_pages; the driver's usage is once +
+/// twice + unseen.
+struct CgroupStatement {
+    std::optional<std::uint64_t> current; ///< the other figures of the kernel's are 0 without
+    std::uint64_t anonymous = 0;
+    std::uint64_t file = 0;
+    std::uint64_t kernel = 0;
+    std::uint64_t kernel_objects = 0; ///< slab, stacks, page tables, percpu, vmalloc, zswap
+    std::uint64_t kernel_pages = 0; ///< whole pages: charged driver memory, managed memory, others
+    std::int64_t other = 0;         ///< sockets; and what per-CPU stocks hold
+    std::uint64_t usage = 0;
+    std::uint64_t charged = 0;
+    std::uint64_t managed = 0;
+    std::uint64_t once = 0;
+    std::uint64_t twice = 0;
+    std::uint64_t unseen = 0;
+    Verdict verdict = Verdict::none;
+};
+
+/// stat: its memory.stat. slack: how far the kernel's counters may lag.
+CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint64_t> current,
+                                 const std::map<std::string, std::uint64_t> &stat,
+                                 std::uint64_t slack);
+
+} // namespace umacct

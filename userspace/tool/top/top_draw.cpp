@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/top/top_draw.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "lib/units.h"
+
+namespace umacct::tool {
+
+namespace {
+
+// --- the machine --------------------------------------------------------------
+
+/// A part of the machine's memory, and how the bar shows it.
+struct Part {
+    const char *name;
+    std::uint64_t bytes;
+    const char *unicode;
+    const char *ascii;
+    Tone tone = Tone::plain;
+
+    const char *glyph(const Grid &grid) const { return grid.unicode() ? unicode : ascii; }
+};
+
+/// From the left of the bar; what remains is available.
+std::vector<Part> parts_of(const TopSample &sample) {
+    const Status &status = sample.status;
+    const std::uint64_t used = sample.total - std::min(sample.available, sample.total);
+    const std::uint64_t driver = status.usage + status.driver_usage;
+
+    return {{"other", used - std::min(driver, used), "\u2591", "."},
+            {"charged", status.charged, "\u2592", "+"},
+            {"driver's own", status.driver_usage, "\u2593", "%", Tone::uncharged},
+            {"uncharged", status.uncharged(), "\u2588", "#", Tone::uncharged}};
+}
+
+void draw_bar(Grid &grid, int row, const TopSample &sample) {
+    static constexpr std::string_view title = "Memory [";
+    const int width = grid.size().columns - static_cast<int>(title.size()) - 1;
+    const auto place = [&](std::uint64_t bytes) {
+        return sample.total == 0 ? 0
+                                 : static_cast<int>(std::lround(
+                                       static_cast<double>(std::min(bytes, sample.total)) * width /
+                                       static_cast<double>(sample.total)));
+    };
+    std::uint64_t until = 0;
+    int column = grid.put(row, 0, title);
+    const int start = column;
+
+    for (const Part &part : parts_of(sample)) {
+        until += part.bytes;
+        while (column < start + place(until))
+            column = grid.put(row, column, part.glyph(grid), part.tone);
+    }
+    // The reserve is the last of what is available.
+    const int reserve = start + width - place(sample.status.reserve);
+    for (; column < start + width; ++column) {
+        if (column >= reserve)
+            grid.put(row, column, grid.unicode() ? "\u254C" : "-");
+    }
+    grid.put(row, column, "]");
+}
+
+struct Item {
+    std::string text;
+    Tone tone = Tone::plain;
+};
+
+std::vector<Item> legend(const Grid &grid, const TopSample &sample) {
+    const std::uint64_t reserve = sample.status.reserve;
+    std::vector<Item> items{{fmt::format("available {} of {}", format_short(sample.available),
+                                         format_short(sample.total)),
+                             Tone::strong}};
+    std::vector<Part> parts = parts_of(sample);
+
+    std::reverse(parts.begin(), parts.end());
+    for (const Part &part : parts)
+        items.push_back(
+            {fmt::format("{} {} {}", part.glyph(grid), part.name, format_short(part.bytes)),
+             part.bytes > 0 ? part.tone : Tone::plain});
+    items.push_back(reserve == 0
+                        ? Item{"reserve off"}
+                        : Item{fmt::format("{} reserve {}", grid.unicode() ? "\u254C" : "-",
+                                           format_short(reserve)),
+                               sample.available < reserve ? Tone::refused : Tone::plain});
+    return items;
+}
+
+/// Side by side, on as many rows as it takes; returns how many.
+int draw_items(Grid &grid, int row, int rows, const std::vector<Item> &items) {
+    int column = 0;
+    int used = 0;
+
+    for (const Item &item : items) {
+        const int width = width_of(item.text, grid.unicode());
+
+        if (used == 0 || (column > 0 && column + width > grid.size().columns)) {
+            if (used == rows)
+                break;
+            ++used;
+            column = 0;
+        }
+        column = grid.put(row + used - 1, column,
+                          fitted(item.text, grid.size().columns, grid.unicode()), item.tone) +
+                 3;
+    }
+    return used;
+}
+
+// --- the table ----------------------------------------------------------------
+
+enum class Field {
+    pid,
+    name,
+    usage,
+    limit,
+    peak,
+    rate,
+    memory,
+    uncharged,
+    state,
+    history,
+    account,
+};
+
+struct FieldKind {
+    const char *title;
+    int width;
+    bool right;
+    std::optional<TopColumn> sort = std::nullopt;
+};
+
+constexpr int history_most = 60;
+
+FieldKind kind_of(Field field, bool processes, bool wide) {
+    switch (field) {
+    case Field::pid:
+        return {"PID", 7, true};
+    case Field::name:
+        return {processes ? "COMMAND" : "ACCOUNT",
+                processes ? 16
+                : wide    ? 24
+                          : 18,
+                false, TopColumn::name};
+    case Field::usage:
+        return {"USAGE", 9, true, TopColumn::usage};
+    case Field::limit:
+        return {"LIMIT", 9, true, TopColumn::limit};
+    case Field::peak:
+        return {"PEAK", 9, true, TopColumn::peak};
+    case Field::rate:
+        return {"RATE", 12, true, TopColumn::rate};
+    case Field::memory:
+        return {wide ? "MEMORY.CURRENT" : "CURRENT", wide ? 14 : 9, true, TopColumn::memory};
+    case Field::uncharged:
+        return {"UNCHARGED", 9, true, TopColumn::uncharged};
+    case Field::state:
+        return {"STATE", 9, false};
+    case Field::history:
+        return {"HISTORY", wide ? 10 : 8, false};
+    case Field::account:
+        return {"ACCOUNT", wide ? 16 : 12, false};
+    }
+    return {"", 0, false};
+}
+
+struct Placed {
+    Field field;
+    FieldKind kind;
+    int column;
+};
+
+/// Which columns a screen has room for: the first of these that fits.
+struct Choice {
+    bool wide;
+    std::vector<Field> fields;
+};
+
+const std::vector<Choice> &choices(bool processes) {
+    using enum Field;
+    static const std::vector<Choice> of_accounts{
+        {true, {name, usage, limit, peak, rate, memory, uncharged, state, history}},
+        {true, {name, usage, limit, peak, rate, memory, uncharged, history}},
+        {true, {name, usage, limit, peak, rate, memory, history}},
+        {false, {name, usage, limit, peak, rate, memory, history}},
+        {false, {name, usage, limit, peak, rate, memory}},
+        {false, {name, usage, limit, rate, memory}},
+        {false, {name, usage, limit, rate}},
+        {false, {name, usage, limit}},
+        {false, {name, usage}}};
+    static const std::vector<Choice> of_processes{
+        {true, {pid, name, usage, limit, peak, rate, memory, uncharged, state, history, account}},
+        {true, {pid, name, usage, limit, peak, rate, memory, uncharged, history, account}},
+        {true, {pid, name, usage, limit, peak, rate, memory, history, account}},
+        {false, {pid, name, usage, limit, peak, rate, memory, history, account}},
+        {false, {pid, name, usage, peak, rate, history, account}},
+        {false, {pid, name, usage, rate, account}},
+        {false, {pid, name, usage, rate}},
+        {false, {pid, name, usage}},
+        {false, {name, usage}}};
+
+    return processes ? of_processes : of_accounts;
+}
+
+std::vector<FieldKind> kinds_of(const Choice &choice, bool processes) {
+    std::vector<FieldKind> kinds;
+
+    for (const Field field : choice.fields)
+        kinds.push_back(kind_of(field, processes, choice.wide));
+    return kinds;
+}
+
+int width_of(const std::vector<FieldKind> &kinds, int gap) {
+    int width = -gap;
+
+    for (const FieldKind &kind : kinds)
+        width += kind.width + gap;
+    return width;
+}
+
+std::string name_cell(const TopRow &row, bool processes, bool unicode) {
+    const char *marker = "  ";
+
+    if (processes)
+        return row.name;
+    if (row.parent && row.open)
+        marker = unicode ? "\u25BE " : "- ";
+    else if (row.parent)
+        marker = unicode ? "\u25B8 " : "+ ";
+    return std::string(static_cast<std::size_t>(row.depth) * 2, ' ') + marker + row.name;
+}
+
+/// Names get what room they need, then the history what it can use.
+void share_room(const Choice &choice, std::vector<FieldKind> &kinds, int room, int longest_name,
+                int longest_account) {
+    const auto grow = [&](Field field, int most) {
+        for (std::size_t i = 0; i < kinds.size(); ++i) {
+            if (choice.fields[i] != field)
+                continue;
+            const int more = std::clamp(most - kinds[i].width, 0, room);
+
+            kinds[i].width += more;
+            room -= more;
+        }
+    };
+
+    grow(Field::name, longest_name);
+    grow(Field::account, longest_account);
+    grow(Field::history, history_most);
+}
+
+std::vector<Placed> layout(const Grid &grid, bool processes, const std::vector<TopRow> &rows) {
+    const int columns = grid.size().columns;
+    const auto &all = choices(processes);
+    auto choice = all.begin();
+    std::vector<Placed> placed;
+    int longest_name = 0;
+    int longest_account = 0;
+
+    for (const TopRow &row : rows) {
+        longest_name =
+            std::max(longest_name,
+                     tool::width_of(name_cell(row, processes, grid.unicode()), grid.unicode()));
+        longest_account = std::max(longest_account, tool::width_of(row.shown_path, grid.unicode()));
+    }
+    while (choice + 1 != all.end() &&
+           width_of(kinds_of(*choice, processes), choice->wide ? 2 : 1) > columns)
+        ++choice;
+
+    const int gap = choice->wide ? 2 : 1;
+    std::vector<FieldKind> kinds = kinds_of(*choice, processes);
+    int column = 0;
+
+    // On a screen that is too small even for two columns, names shrink.
+    const int room = columns - width_of(kinds, gap);
+    if (room < 0)
+        kinds.front().width = std::max(kinds.front().width + room, 1);
+    else
+        share_room(*choice, kinds, room, longest_name, longest_account);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        placed.push_back({choice->fields[i], kinds[i], column});
+        column += kinds[i].width + gap;
+    }
+    return placed;
+}
+
+Tone usage_tone(const TopRow &row) {
+    if (row.over_soft)
+        return Tone::over_soft;
+    return row.uncharged > 0 ? Tone::uncharged : Tone::plain;
+}
+
+Item cell_of(const TopRow &row, const Placed &at, bool processes, bool unicode) {
+    const Tone name_tone = row.refused     ? Tone::refused
+                           : row.over_soft ? Tone::over_soft
+                                           : Tone::plain;
+
+    switch (at.field) {
+    case Field::pid:
+        return {row.key.pid == 0 ? "-" : std::to_string(row.key.pid)};
+    case Field::name:
+        return {name_cell(row, processes, unicode), name_tone};
+    case Field::usage:
+        return {format_short(row.usage), usage_tone(row)};
+    case Field::limit:
+        return {row.limit ? format_short(*row.limit) : "max"};
+    case Field::peak:
+        return {format_short(row.peak)};
+    case Field::rate:
+        return {row.rate ? format_rate(*row.rate) : "-",
+                row.rate && *row.rate != 0 ? Tone::plain : Tone::faint};
+    case Field::memory:
+        return {row.memory ? format_short(*row.memory) : "-"};
+    case Field::uncharged:
+        return {format_short(row.uncharged), row.uncharged > 0 ? Tone::uncharged : Tone::plain};
+    case Field::state:
+        return {row.refused ? "refused" : row.over_soft ? "over soft" : "", name_tone};
+    case Field::history:
+        return {sparkline(row.history, at.kind.width, unicode)};
+    case Field::account:
+        return {row.shown_path};
+    }
+    return {""};
+}
+
+void draw_cell(Grid &grid, int row, const Placed &at, const Item &item) {
+    const auto fit = at.field == Field::account ? fitted_end : fitted;
+    const std::string text = fit(item.text, at.kind.width, grid.unicode());
+    const int shift = at.kind.right ? at.kind.width - tool::width_of(text, grid.unicode()) : 0;
+
+    grid.put(row, at.column + shift, text, item.tone);
+}
+
+// --- help ---------------------------------------------------------------------
+
+constexpr std::array help_text{
+    "Keys",
+    "  up down PgUp PgDn Home End   choose a row",
+    "  left right                   fold and unfold what is below it; Enter does either",
+    "  *                            unfold everything",
+    "  p                            processes instead of cgroups, and back",
+    "  a                            also cgroups that hold nothing",
+    "  s                            sort by another column; r reverses",
+    "  /                            show only names that contain a text",
+    "  l                            set the hard limit of the chosen row's cgroup",
+    "  space                        pause, and go on",
+    "  q                            quit",
+    "",
+    "Columns",
+    "  USAGE           memory taken through the driver, of the cgroup and all below it",
+    "  LIMIT           the lowest hard limit from the cgroup to the root",
+    "  PEAK            the highest usage so far",
+    "  RATE            how fast usage changes, between the last two refreshes",
+    "  MEMORY.CURRENT  what the kernel's own controller sees (CURRENT on small screens)",
+    "  UNCHARGED       the part of USAGE that it doesn't see: the blind spot, coloured",
+    "  HISTORY         usage at each refresh, the newest to the right",
+    "",
+    "In the list of processes, LIMIT and MEMORY.CURRENT are those of the cgroup.",
+};
+
+} // namespace
+
+int draw_machine(Grid &grid, int row, int rows, const TopSample &sample) {
+    if (rows <= 0)
+        return 0;
+    draw_bar(grid, row, sample);
+
+    int used = 1 + draw_items(grid, row + 1, rows - 1, legend(grid, sample));
+    const std::vector<std::string> wrong = warnings(sample.status);
+    if (!wrong.empty() && used < rows) {
+        const std::string more =
+            wrong.size() > 1 ? fmt::format(" (and {} more: 'umacct')", wrong.size() - 1) : "";
+
+        grid.put(row + used, 0,
+                 fitted("warning: " + wrong.front(),
+                        grid.size().columns - static_cast<int>(more.size()), grid.unicode()) +
+                     more,
+                 Tone::over_soft);
+        ++used;
+    }
+    return used;
+}
+
+void draw_table(Grid &grid, int row, int height, const TopModel &model,
+                const std::vector<TopRow> &rows, std::size_t first, std::size_t selected) {
+    const std::vector<Placed> fields = layout(grid, model.processes, rows);
+
+    if (height < 2)
+        return;
+    grid.put(row, 0, std::string(static_cast<std::size_t>(grid.size().columns), ' '), Tone::head);
+    for (const Placed &at : fields)
+        draw_cell(grid, row, at,
+                  {at.kind.title, at.kind.sort == model.sort ? Tone::head_strong : Tone::head});
+    for (std::size_t i = first; i < rows.size() && static_cast<int>(i - first) < height - 1; ++i) {
+        const int at = row + 1 + static_cast<int>(i - first);
+
+        for (const Placed &field : fields)
+            draw_cell(grid, at, field, cell_of(rows[i], field, model.processes, grid.unicode()));
+        if (i == selected)
+            grid.mark(at);
+    }
+}
+
+void draw_help(Grid &grid, int first) {
+    for (int line = first; line - first + 1 < grid.size().rows && line < help_lines(); ++line) {
+        const char *text = help_text.at(static_cast<std::size_t>(line));
+
+        grid.put(line - first, 0, fitted(text, grid.size().columns, grid.unicode()),
+                 *text == ' ' ? Tone::plain : Tone::strong);
+    }
+}
+
+int help_lines() {
+    return static_cast<int>(help_text.size());
+}
+
+std::string sparkline(const std::vector<std::uint64_t> &values, int width, bool unicode) {
+    static constexpr std::array blocks{"\u2581", "\u2582", "\u2583", "\u2584",
+                                       "\u2585", "\u2586", "\u2587", "\u2588"};
+    static constexpr std::array ascii{"_", ".", ":", "-", "=", "+", "*", "#"};
+    const std::size_t shown = std::min(values.size(), static_cast<std::size_t>(std::max(width, 0)));
+    const std::vector<std::uint64_t> last(values.end() - static_cast<std::ptrdiff_t>(shown),
+                                          values.end());
+    const std::uint64_t most = last.empty() ? 0 : *std::max_element(last.begin(), last.end());
+    std::string line(static_cast<std::size_t>(std::max(width, 0)) - shown, ' ');
+
+    for (const std::uint64_t value : last) {
+        const auto level = most == 0
+                               ? 0
+                               : static_cast<std::size_t>(std::lround(
+                                     static_cast<double>(value) * 7 / static_cast<double>(most)));
+
+        line += unicode ? blocks.at(level) : ascii.at(level);
+    }
+    return line;
+}
+
+} // namespace umacct::tool

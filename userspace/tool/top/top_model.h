@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What "top" shows, without a screen: readings become rows with rates and a history,
+/// sorted, filtered and folded as the user wants them.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/module/model.h"
+#include "tool/print/account_tree.h"
+#include "tool/print/text.h"
+
+namespace umacct::tool {
+
+/// One reading of the module and the machine.
+struct TopSample {
+    std::chrono::steady_clock::time_point time;
+    Status status;
+    std::uint64_t total = 0; ///< the machine's memory
+    std::uint64_t free = 0;
+    std::uint64_t available = 0;
+    std::vector<Account> accounts;
+    std::vector<Client> clients;
+    std::unordered_map<std::uint64_t, MemoryController> memory; ///< by account
+};
+
+/// What stays the same of an account or a process from one reading to the next.
+struct TopKey {
+    std::uint64_t account = 0;
+    bool process = false;
+    std::uint32_t pid = 0;
+    std::uint64_t start_time = 0;
+
+    auto operator<=>(const TopKey &) const = default;
+};
+
+TopKey key_of(const Account &account);
+TopKey key_of(const Client &client);
+
+enum class TopColumn { usage, limit, peak, rate, memory, uncharged, name };
+
+/// As --sort takes them: "usage", "memory.current".
+std::string_view name_of(TopColumn column);
+/// Empty when there is no such column.
+std::optional<TopColumn> top_column(std::string_view name);
+/// All of them, in the order of the screen.
+const std::vector<TopColumn> &top_columns();
+
+struct TopRow {
+    TopKey key;
+    std::string path;       ///< of the cgroup, as the module says it
+    std::string shown_path; ///< printable, with the owner's name
+    std::string name;       ///< printable: of the cgroup in its place, or of the process
+    int depth = 0;
+    bool parent = false; ///< there is something below it ...
+    bool open = true;    ///< ... which is shown
+    std::uint64_t usage = 0;
+    std::uint64_t peak = 0;
+    std::uint64_t uncharged = 0;
+    Limit limit;                         ///< the lowest from the cgroup to the root
+    std::optional<std::int64_t> rate;    ///< bytes per second; empty at the first reading
+    std::optional<std::uint64_t> memory; ///< memory.current of the cgroup
+    std::vector<std::uint64_t> history;  ///< usage, the newest last
+    bool over_soft = false;
+    bool refused = false; ///< a moment ago
+};
+
+/// Something that happened between two readings.
+struct TopNotice {
+    bool refusal = false;
+    std::string text;
+};
+
+class TopModel {
+public:
+    /// owners must outlive it.
+    explicit TopModel(const Owners &owners) : owners_(owners) {}
+
+    /// A cgroup's path for people.
+    std::string shown(std::string_view path) const { return display_path(owners_, path); }
+
+    /// The newest reading.
+    void take(TopSample sample);
+    /// There is nothing to read: why.
+    void lose(std::string problem);
+
+    /// Empty while the newest reading could be had.
+    const std::string &problem() const { return problem_; }
+
+    /// Null before the first reading and after lose().
+    const TopSample *sample() const { return sample_ ? &*sample_ : nullptr; }
+
+    /// Between the last two readings.
+    const std::vector<TopNotice> &notices() const { return notices_; }
+
+    /// Null when the newest reading has no such account.
+    const Account *account(std::uint64_t id) const;
+
+    std::vector<TopRow> rows() const;
+    /// Accounts in the order of rows(), whatever is folded.
+    std::vector<AccountRow> account_rows() const;
+    /// Processes in the order of rows().
+    std::vector<const Client *> client_rows() const;
+    std::optional<std::int64_t> rate(const TopKey &key) const;
+
+    /// Index of the chosen row. Where the row that was chosen is gone, another one is.
+    std::size_t selected(const std::vector<TopRow> &rows);
+
+    void select(const TopRow &row) { selected_ = row.key; }
+
+    void fold(std::uint64_t account) { folded_.insert(account); }
+
+    void unfold(std::uint64_t account) { folded_.erase(account); }
+
+    void unfold_all() { folded_.clear(); }
+
+    bool processes = false; ///< the list of processes instead of the tree of cgroups
+    bool all = false;       ///< idle accounts too
+    TopColumn sort = TopColumn::usage;
+    bool reversed = false;
+    std::string filter; ///< what a name must contain, in whatever case
+
+private:
+    struct Series {
+        std::deque<std::uint64_t> history;
+        std::optional<std::int64_t> rate;
+        std::uint64_t refusals = 0;
+        std::optional<std::chrono::steady_clock::time_point> refused;
+    };
+
+    void record(const TopKey &key, std::uint64_t usage, const TopSample &sample,
+                std::map<TopKey, Series> &series) const;
+    void note_refusals(const TopSample &sample, std::map<TopKey, Series> &series);
+    void note_removed(const TopSample &sample);
+    bool wanted(const Account &account) const;
+    AccountTree tree() const;
+    TopRow row_of(const AccountRow &from) const;
+    TopRow row_of(const Client &client) const;
+    void add_series(TopRow &row) const;
+    bool matches(std::string_view name, std::string_view path) const;
+    std::optional<std::uint64_t> memory_of(std::uint64_t account) const;
+
+    const Owners &owners_;
+    std::optional<TopSample> sample_;
+    std::unordered_map<std::uint64_t, std::size_t> index_; ///< of accounts in the sample
+    std::string problem_;
+    std::vector<TopNotice> notices_;
+    std::map<TopKey, Series> series_;
+    std::set<std::uint64_t> folded_;
+    std::optional<TopKey> selected_;
+    std::size_t selected_index_ = 0;
+};
+
+} // namespace umacct::tool

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What the keys of "top" do, and what its screen looks like then.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tool/top/grid.h"
+#include "tool/top/terminal.h"
+#include "tool/top/top_model.h"
+
+namespace umacct::tool {
+
+class TopUi {
+public:
+    /// Sets the hard limit of a cgroup; throws Error when that is refused.
+    using SetLimit = std::function<void(const Account &account, std::uint64_t bytes)>;
+
+    struct Settings {
+        std::string target; ///< the only subtree that is shown; empty for all
+        std::chrono::milliseconds delay;
+        SetLimit set_limit;
+    };
+
+    /// What a key asks of whoever runs this.
+    enum class Wish { nothing, refresh, quit };
+
+    /// model must outlive it.
+    TopUi(TopModel &model, Settings settings);
+
+    Wish press(const Key &key);
+
+    /// Tells of what the model's newest reading found.
+    void refreshed();
+
+    bool paused() const { return paused_; }
+
+    Grid draw(Size size, bool unicode);
+
+private:
+    enum class Mode { list, help, sort, filter, limit, confirm };
+
+    struct Message {
+        std::string text;
+        Tone tone = Tone::plain;
+        bool notice = false; ///< told without being asked
+    };
+
+    Wish press_in_list(const Key &key);
+    void press_in_help(const Key &key);
+    void press_in_sort(const Key &key);
+    void press_in_filter(const Key &key);
+    void press_in_limit(const Key &key);
+    Wish press_in_confirm(const Key &key);
+    void move(long rows);
+    void move_to(std::size_t index);
+    void fold(bool folded);
+    void toggle_fold();
+    void ask_limit();
+    void read_limit();
+    Wish set_limit();
+    bool edit(const Key &key);
+
+    void draw_title(Grid &grid) const;
+    void draw_body(Grid &grid, int row, int height);
+    void draw_bottom(Grid &grid) const;
+    Message bottom_line() const;
+
+    TopModel &model_;
+    Settings settings_;
+    Mode mode_ = Mode::list;
+    bool paused_ = false;
+    Message message_;
+    std::string input_;
+    Account limited_;         ///< whose limit is asked for
+    std::uint64_t bytes_ = 0; ///< the limit to confirm
+    int help_line_ = 0;
+    std::size_t first_ = 0; ///< row at the top of the list
+    int page_ = 1;          ///< rows that the list had room for
+};
+
+} // namespace umacct::tool

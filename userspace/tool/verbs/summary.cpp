@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
+
+#include <fmt/color.h>
+#include <fmt/ostream.h>
+
+#include "lib/error.h"
+#include "lib/units.h"
+#include "tool/clients.h"
+#include "tool/json.h"
+#include "tool/print/table.h"
+#include "tool/print/text.h"
+#include "tool/verbs.h"
+
+namespace umacct::tool {
+
+namespace {
+
+constexpr std::size_t top_count = 5;
+
+struct Summary {
+    Status status;
+    Meminfo memory;
+    std::vector<Account> accounts; ///< the largest by own memory
+    std::vector<Client> clients;   ///< the largest
+};
+
+/// Keeps the largest few that hold anything.
+template <class T>
+void keep_top(std::vector<T> &all, std::uint64_t T::*bytes) {
+    std::erase_if(all, [&](const T &each) { return each.*bytes == 0; });
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const T &a, const T &b) { return a.*bytes > b.*bytes; });
+    if (all.size() > top_count)
+        all.resize(top_count);
+}
+
+Summary read_summary(Context &context) {
+    Summary summary{.status = context.module().status(),
+                    .memory = context.meminfo(),
+                    .accounts = context.module().accounts(),
+                    .clients = context.module().clients()};
+
+    keep_top(summary.accounts, &Account::own);
+    keep_top(summary.clients, &Client::usage);
+    return summary;
+}
+
+std::uint64_t driver_memory(const Status &status) {
+    return status.usage + status.driver_usage;
+}
+
+void print_summary_json(Context &context, const Summary &summary) {
+    Json json = merged(json_document(), to_json(summary.status));
+    Json accounts = Json::array();
+
+    for (const Account &account : summary.accounts)
+        accounts.push_back(to_json(context.owners(), account));
+    json["memory"] = {{"total", summary.memory.total()},
+                      {"free", summary.memory.free()},
+                      {"available", summary.memory.available()}};
+    json["driver_memory"] = driver_memory(summary.status);
+    json["warnings"] = warnings(summary.status);
+    json["top_accounts"] = accounts;
+    json["top_clients"] = to_json(context.owners(), summary.clients);
+    print_json(context.out(), json);
+}
+
+std::string driver_line(const Status &status) {
+    if (status.driver_state == UMACCT_DRIVER_ABSENT)
+        return "driver not loaded";
+
+    return fmt::format("driver {} {}", printable(status.driver_version),
+                       name_of(status.driver_state));
+}
+
+/// "7 armed, 4 off"
+std::string hooks_line(const Status &status) {
+    std::string line;
+
+    for (const umacct_hook_state state :
+         {UMACCT_HOOK_ARMED, UMACCT_HOOK_FAILED, UMACCT_HOOK_OFF, UMACCT_HOOK_IDLE}) {
+        const auto count = std::count_if(status.hooks.begin(), status.hooks.end(),
+                                         [&](const Hook &hook) { return hook.state == state; });
+
+        if (count > 0)
+            line += fmt::format("{}{} {}", line.empty() ? "" : ", ", count, name_of(state));
+    }
+    return line;
+}
+
+void print_figures(std::ostream &out, const Summary &summary) {
+    const Status &status = summary.status;
+    Table figures({{}, {"", Align::right}, {}});
+
+    figures.add({"Hooks", std::to_string(status.hooks.size()), hooks_line(status)});
+    figures.add({"Machine memory", format_size(summary.memory.total())});
+    figures.add({"  free", format_size(summary.memory.free())});
+    figures.add({"  available", format_size(summary.memory.available())});
+    figures.add({"Driver memory", format_size(driver_memory(status))});
+    figures.add({"  of accounts", format_size(status.usage),
+                 fmt::format("{}, {}", counted(status.accounts, "account", "accounts"),
+                             counted(status.clients, "process", "processes"))});
+    figures.add({"    charged", format_size(status.charged), "memory.current sees it"});
+    figures.add({"    uncharged", format_size(status.uncharged()), "memory.current doesn't"});
+    figures.add({"  the driver's own", format_size(status.driver_usage),
+                 fmt::format("peak {}", format_size(status.driver_peak))});
+    if (status.untracked_count > 0)
+        figures.add({"  untracked", format_size(status.untracked), "ever; see the warning"});
+    figures.add({"Managed memory", format_size(status.managed), "charged by the driver"});
+    figures.add(
+        {"Reserve", status.reserve == 0 ? "off" : format_size(status.reserve),
+         status.reserve_count == 0 ? "" : counted(status.reserve_count, "refusal", "refusals")});
+    figures.add({"Charging",
+                 status.has(UMACCT_STATUS_NATIVE_CHARGE)
+                     ? "driver's"
+                     : std::string(name_of(status.charge_default)),
+                 status.has(UMACCT_STATUS_NATIVE_CHARGE) ? "this driver charges its pages itself"
+                                                         : "where no account says otherwise"});
+    figures.print(out);
+}
+
+void print_top(Context &context, const Summary &summary) {
+    Table accounts(
+        {{"OWN", Align::right}, {"PEAK", Align::right}, {"LIMIT", Align::right}, {"TOP ACCOUNTS"}});
+    Table clients({{"USAGE", Align::right},
+                   {"PEAK", Align::right},
+                   {"PID", Align::right},
+                   {"TOP PROCESSES"},
+                   {"ACCOUNT"}});
+
+    for (const Account &account : summary.accounts)
+        accounts.add({format_size(account.own), format_size(account.peak),
+                      format_limit(account.effective),
+                      display_path(context.owners(), account.path)});
+    for (const Client &client : summary.clients)
+        clients.add({format_size(client.usage), format_size(client.peak), pid_cell(client),
+                     command_cell(client), display_path(context.owners(), client.path)});
+    for (const Table *table : {&accounts, &clients}) {
+        if (!table->empty()) {
+            fmt::print(context.out(), "\n");
+            table->print(context.out());
+        }
+    }
+}
+
+} // namespace
+
+void print_summary(Context &context) {
+    const Summary summary = read_summary(context);
+
+    // The summary answers "does it work here", so what is missing is its exit code.
+    if (summary.status.driver_state == UMACCT_DRIVER_ABSENT)
+        context.exit_code = static_cast<int>(Failure::missing);
+    if (context.json) {
+        print_summary_json(context, summary);
+        return;
+    }
+
+    const std::string head = fmt::format("umacct {}, {}", printable(summary.status.module_version),
+                                         driver_line(summary.status));
+    fmt::print(context.out(), "{}\n\n",
+               context.colour() ? fmt::format(fmt::emphasis::bold, "{}", head) : head);
+    print_figures(context.out(), summary);
+    print_top(context, summary);
+    for (const std::string &warning : warnings(summary.status)) {
+        const std::string line = "warning: " + warning;
+
+        fmt::print(context.out(), "\n{}",
+                   context.colour() ? fmt::format(fmt::fg(fmt::terminal_color::yellow), "{}", line)
+                                    : line);
+    }
+    if (!warnings(summary.status).empty())
+        fmt::print(context.out(), "\n");
+}
+
+} // namespace umacct::tool

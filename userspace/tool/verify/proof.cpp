@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/verify/proof.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "lib/units.h"
+
+namespace umacct {
+
+namespace {
+
+constexpr std::uint32_t no_memory = 0x51; ///< what CUDA programs take for out of memory
+
+void run_step(Bench &bench, Step &step) {
+    const MemoryEvents events = bench.events();
+
+    bench.set_memory_max(step.memory_max);
+    step.before = bench.figures();
+    step.got = bench.allocate(step.asked);
+    step.during = bench.figures();
+    step.events = bench.events();
+    step.events.max -= events.max;
+    step.events.oom_kills -= events.oom_kills;
+    bench.free_all();
+    step.after = bench.figures();
+}
+
+/// Most of what was taken is in memory.current; the rest may lie in per-CPU stocks.
+bool is_seen(const Step &step) {
+    return step.got.bytes > 0 && step.seen() >= step.got.bytes / 2;
+}
+
+/// What every refusal must look like: the program gets an answer, and nobody is killed.
+std::string fault_of(const Step &step) {
+    if (step.events.oom_kills > 0)
+        return "the kernel killed in the cgroup";
+    if (step.got.bytes == step.asked)
+        return "nothing was refused";
+    if (step.got.status != no_memory)
+        return fmt::format("the driver answered {:#x} instead of {:#x}", step.got.status,
+                           no_memory);
+    if (step.after.usage != step.before.usage)
+        return fmt::format("{} were not given back", format_size(step.after.usage));
+    return "";
+}
+
+void judge_plain(Step &step) {
+    if (is_seen(step)) {
+        step.finding = Finding::charged;
+        step.says = fmt::format("memory.current rose by {} for {} taken", format_size(step.seen()),
+                                format_size(step.got.bytes));
+    } else if (step.got.bytes > step.memory_max) {
+        step.finding = Finding::blind;
+        step.says = fmt::format("the driver took {} under a memory.max of {}, and memory.current "
+                                "rose by {}",
+                                format_size(step.got.bytes), format_size(step.memory_max),
+                                format_size(step.seen()));
+    } else {
+        step.finding = Finding::unclear;
+        step.says = fmt::format("only {} were given, for another reason than memory.max: a limit "
+                                "above, the reserve?",
+                                format_size(step.got.bytes));
+    }
+}
+
+void judge_limit(Step &step, std::uint64_t chunk) {
+    std::string fault = fault_of(step);
+
+    if (fault.empty() && step.during.usage > *step.hard)
+        fault = fmt::format("it holds {}", format_size(step.during.usage));
+    if (fault.empty() && step.during.usage + chunk <= *step.hard)
+        fault = fmt::format("it was refused at {}", format_size(step.during.usage));
+    step.finding = fault.empty() ? Finding::holds : Finding::fails;
+    step.says =
+        !fault.empty()
+            ? fault
+            : fmt::format("a hard limit of {} let {} through and refused the next {}",
+                          format_size(*step.hard), format_size(step.got.bytes), format_size(chunk));
+}
+
+void judge_charge(Step &step) {
+    std::string fault = fault_of(step);
+
+    if (fault.empty() && !is_seen(step))
+        fault = fmt::format("memory.current rose by {} only", format_size(step.seen()));
+    if (fault.empty() && step.events.max == 0)
+        fault = fmt::format("{} were refused for another reason than memory.max: a limit above, "
+                            "the reserve?",
+                            format_size(step.asked - step.got.bytes));
+    if (fault.empty() && step.during.charged != step.during.usage)
+        fault = fmt::format("{} of {} are charged", format_size(step.during.charged),
+                            format_size(step.during.usage));
+    step.finding = fault.empty() ? Finding::holds : Finding::fails;
+    step.says = !fault.empty()
+                    ? fault
+                    : fmt::format("memory.current rose by {} for {} taken, and memory.max of {} "
+                                  "refused the next",
+                                  format_size(step.seen()), format_size(step.got.bytes),
+                                  format_size(step.memory_max));
+}
+
+} // namespace
+
+std::string_view name_of(Finding finding) {
+    static constexpr std::array<std::string_view, 6> names{"blind", "charged", "unclear",
+                                                           "holds", "fails",   "skipped"};
+
+    return names.at(static_cast<std::size_t>(finding));
+}
+
+std::vector<Step> verify(Bench &bench, std::uint64_t size, std::uint64_t chunk,
+                         const std::string &no_charging) {
+    const std::uint64_t half = size / 2;
+    Step plain;
+    Step limit;
+    Step charge;
+    AccountChange change;
+
+    plain.name = "plain";
+    limit.name = "limit";
+    charge.name = "charge";
+    plain.asked = limit.asked = charge.asked = size;
+    plain.memory_max = charge.memory_max = half;
+    limit.hard = half;
+    charge.charging = true;
+
+    run_step(bench, plain);
+    judge_plain(plain);
+
+    change.hard = half;
+    bench.set_account(change);
+    run_step(bench, limit);
+    judge_limit(limit, chunk);
+
+    if (no_charging.empty()) {
+        change.hard = UMACCT_UNLIMITED;
+        change.charge = UMACCT_CHARGE_ON;
+        bench.set_account(change);
+        run_step(bench, charge);
+        judge_charge(charge);
+    } else {
+        charge.says = no_charging;
+    }
+    return {plain, limit, charge};
+}
+
+} // namespace umacct

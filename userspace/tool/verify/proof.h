@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The proof of the blind spot, or of its absence: takes a little memory through
+/// the driver in a cgroup of its own, looks at what the kernel saw of it, and
+/// tries what can be done about it. Nothing is printed here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/module/model.h"
+#include "lib/module/module.h"
+
+namespace umacct {
+
+/// What can be seen of the cgroup and the machine at one moment.
+struct Figures {
+    std::uint64_t memory_current = 0;
+    std::uint64_t memory_free = 0; ///< of the whole machine: others move it too
+    std::uint64_t usage = 0;       ///< as umacct has it
+    std::uint64_t charged = 0;
+};
+
+struct MemoryEvents {
+    std::uint64_t max = 0;       ///< the kernel held the cgroup at memory.max
+    std::uint64_t oom_kills = 0; ///< the kernel killed in it
+};
+
+struct Allocation {
+    std::uint64_t bytes = 0;  ///< what the driver gave
+    std::uint32_t status = 0; ///< the driver's, of the refusal that ended it; 0 for none
+};
+
+/// A cgroup with a process in it that allocates; tests put their own here.
+class Bench {
+public:
+    Bench() = default;
+    Bench(const Bench &) = delete;
+    Bench &operator=(const Bench &) = delete;
+    Bench(Bench &&) = delete;
+    Bench &operator=(Bench &&) = delete;
+    virtual ~Bench() = default;
+
+    /// UMACCT_UNLIMITED takes it away.
+    virtual void set_memory_max(std::uint64_t bytes) = 0;
+    virtual void set_account(const AccountChange &change) = 0;
+    /// Takes up to so many bytes, and stops at a refusal.
+    virtual Allocation allocate(std::uint64_t bytes) = 0;
+    virtual void free_all() = 0;
+    virtual Figures figures() = 0;
+    virtual MemoryEvents events() = 0;
+};
+
+enum class Finding : std::uint8_t {
+    blind,   ///< the driver took more than memory.max, and memory.current didn't see it
+    charged, ///< the kernel saw it
+    unclear, ///< neither: something else was in the way
+    holds,   ///< the limit was kept
+    fails,   ///< it wasn't
+    skipped, ///< it can't be tried here
+};
+
+std::string_view name_of(Finding finding);
+
+/// One thing that was tried.
+struct Step {
+    std::string name; ///< "plain", "limit", "charge"
+    std::uint64_t memory_max = UMACCT_UNLIMITED;
+    Limit hard;
+    bool charging = false; ///< switched on for the cgroup
+    std::uint64_t asked = 0;
+    Allocation got;
+    Figures before;
+    Figures during;
+    Figures after;
+    MemoryEvents events; ///< that it caused
+    Finding finding = Finding::skipped;
+    std::string says; ///< the finding in words
+
+    /// How far memory.current rose.
+    std::uint64_t seen() const {
+        return during.memory_current > before.memory_current
+                   ? during.memory_current - before.memory_current
+                   : 0;
+    }
+};
+
+/// Takes size bytes three times: as the machine is, under a umacct limit, and with
+/// charging on, each with a limit of half the size. chunk: what one allocation
+/// takes. no_charging: why charging can't be tried; empty if it can.
+std::vector<Step> verify(Bench &bench, std::uint64_t size, std::uint64_t chunk,
+                         const std::string &no_charging);
+
+} // namespace umacct
