@@ -103,6 +103,7 @@ prepare_driver() {
 	once "$driver_dir" build_driver "$source/usr/src/nvidia-open-kernel.tar.xz"
 }
 
+# Without debug information, which is stripped anyway and takes most of the time.
 build_driver() { # TARBALL
 	local work module
 	note "building NVIDIA's driver $driver_version for $kernel_release"
@@ -113,6 +114,7 @@ build_driver() { # TARBALL
 		SYSSRC="$kernel_common" SYSOUT="$kernel_build" KERNEL_UNAME="$kernel_release" \
 		ARCH="$(uname_machine)" CC="$kernel_cc" LD="${cross}ld" AR="${cross}ar" \
 		OBJCOPY="${cross}objcopy" IGNORE_CC_MISMATCH=1 \
+		KCFLAGS=-g0 CONFIG_DEBUG_INFO_BTF_MODULES= \
 		NV_KERNEL_MODULES="${driver_modules[*]}"
 	mkdir "$work/ready"
 	for module in "${driver_modules[@]}"; do
