@@ -110,7 +110,9 @@ build_driver() { # TARBALL
 	mkdir -p "$cache/driver"
 	work=$(mktemp -d "$driver_dir.XXXXXX")
 	tar -C "$work" -xf "$1"
-	quietly "$work/log" make -C "$work/modules/nvidia-open-kernel" -j "$(nproc)" modules \
+	driver_files=$(find "$work"/modules/nvidia-open-kernel/{nvidia,nvidia-uvm} -name '*.c' | wc -l)
+	with_progress "NVIDIA's driver $driver_version for $kernel_release" driver_progress \
+		"$work/log" make -C "$work/modules/nvidia-open-kernel" -j "$jobs" modules \
 		SYSSRC="$kernel_common" SYSOUT="$kernel_build" KERNEL_UNAME="$kernel_release" \
 		ARCH="$(uname_machine)" CC="$kernel_cc" LD="${cross}ld" AR="${cross}ar" \
 		OBJCOPY="${cross}objcopy" IGNORE_CC_MISMATCH=1 \
@@ -123,6 +125,10 @@ build_driver() { # TARBALL
 	done
 	mv "$work/ready" "$driver_dir"
 	rm -rf "$work"
+}
+
+driver_progress() { # LOG
+	echo "$(grep -c '^ *CC \[M\]' "$1") of $driver_files"
 }
 
 uname_machine() {

@@ -12,6 +12,10 @@ clone=$(cd "$vm/../.." && pwd)
 cache=${UMACCT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/umacct}
 mkdir -p "$cache"
 
+# How many processors a build may use; fewer where parts run side by side.
+# shellcheck disable=SC2034
+jobs=${UMACCT_JOBS:-$(nproc)}
+
 die() {
 	echo "${0##*/}: $*" >&2
 	exit 1
@@ -21,10 +25,12 @@ note() {
 	echo "# $*" >&2
 }
 
-# with_lock NAME COMMAND...: while no other script of the rig does so for NAME.
+# with_lock NAME COMMAND...: while no other script of the rig does so for NAME, which is
+# a path for what is the clone's own.
 with_lock() {
-	local lock
-	exec {lock}>"$cache/$1.lock"
+	local lock file=$cache/$1.lock
+	[[ $1 != /* ]] || file=$1.lock
+	exec {lock}>"$file"
 	flock "$lock"
 	shift
 	"$@"
@@ -48,4 +54,41 @@ quietly() { # LOG COMMAND...
 		tail -n 60 "$log" >&2
 		die "failed: $* (all of its output: $log)"
 	fi
+}
+
+# As quietly, but a command that takes long says how far it is: on a terminal in one
+# line that changes, elsewhere in a line a minute. COUNTER prints "DONE of TO-DO"; it is
+# given the log.
+with_progress() { # WHAT COUNTER LOG COMMAND...
+	local what=$1 counter=$2 log=$3 pid code=0
+	: >"$log"
+	watch_progress "$what" "$counter" "$log" &
+	pid=$!
+	(quietly "${@:3}") || code=$?
+	kill "$pid" 2>/dev/null || true
+	wait "$pid" 2>/dev/null || true
+	[[ ! -t 2 ]] || printf '\r\033[K' >&2
+	return "$code"
+}
+
+watch_progress() { # WHAT COUNTER LOG
+	local seconds=10
+	trap 'kill "$nap" 2>/dev/null; exit' TERM
+	while :; do
+		sleep "$seconds" &
+		nap=$!
+		wait "$nap" || true
+		if [[ -t 2 ]]; then
+			printf '\r\033[K# %s: %s files' "$1" "$("$2" "$3")" >&2
+		else
+			note "$1: $("$2" "$3") files"
+			seconds=60
+		fi
+	done
+}
+
+# forget_old DIRECTORY GLOB KEEP: what was used longest ago goes, all but KEEP.
+forget_old() {
+	find "$1" -mindepth 1 -maxdepth 1 -name "$2" ! -name '*.[0-9]*' -printf '%T@ %p\n' |
+		sort -rn | tail -n "+$(($3 + 1))" | cut -d ' ' -f 2- | xargs -r rm -rf
 }

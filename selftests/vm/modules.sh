@@ -17,7 +17,7 @@ make_modules() {
 	copy_sources "$to" include "${dirs[@]}"
 	cp -p "$clone/VERSION" "$to"
 	for dir in "${dirs[@]}"; do
-		make -s -C "$kernel_build" M="$to/$dir" -j "$(nproc)" \
+		make -s -C "$kernel_build" M="$to/$dir" -j "$jobs" \
 			CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules || return
 	done
 }

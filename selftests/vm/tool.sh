@@ -4,22 +4,51 @@
 #
 # The umacct tool for a cell's architecture, and the shared libraries that it needs.
 
-# build_tool ROOT: builds the tool, and what checks its JSON, and installs them into the
-# root file system ROOT.
-build_tool() {
-	local to
+# add_tool ROOT: installs the tool, and what checks its JSON, into the root file system
+# ROOT. They are in the cache for as long as nothing changes that they are made from.
+add_tool() {
+	local ready
+	ready=$cache/tool/$arch-$(tool_key)
+	once "$ready" with_lock "$(userspace_build)" build_tool "$ready"
+	touch "$ready"
+	cp -a "$ready/." "$1"
+	install -D -m 644 -t "$1/selftests" "$clone/docs/umacct.schema.json"
+}
+
+# Everything that the tool is made from.
+tool_key() {
+	{
+		cat "$vm/tool.sh"
+		"${cross}g++-12" --version 2>/dev/null || g++ --version
+		printf '%s\n' "${sysroot_packages[@]}" "${guest_packages[@]}"
+		dpkg-query -W -f '${Package} ${Version}\n' 'lib*-dev' nlohmann-json3-dev
+		cd "$clone" && find CMakeLists.txt VERSION include userspace ! -path '*/tests/*' -type f \
+			-exec sha256sum {} + | sort
+		sha256sum userspace/tests/{check_json,schema}.*
+	} | sha256sum | cut -c 1-16
+}
+
+build_tool() { # READY
+	local to work
 	to=$(userspace_build)
+	work=$1.$$
+	rm -rf "$work"
+	mkdir -p "$work"
 	configure_tool
-	cmake --build "$to" --target umacct check_json -j "$(nproc)" >"$to/build.log" || {
-		cat "$to/build.log" >&2
-		die "the tool doesn't build for $arch"
-	}
-	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$1/usr"
-	install_libraries "$1" "$1/usr/bin/umacct"
-	install -D -s --strip-program="${cross}strip" -t "$1/selftests/bin" \
+	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
+		cmake --build "$to" --target umacct check_json -j "$jobs"
+	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
+	install_libraries "$work" "$work/usr/bin/umacct"
+	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
-	install -m 644 -t "$1/selftests" "$clone/docs/umacct.schema.json"
-	install_guest_programs "$1"
+	install_guest_programs "$work"
+	mv "$work" "$1"
+	forget_old "${1%/*}" "$arch-*" 8
+}
+
+# Ninja says "[DONE/TO-DO] ...".
+ninja_progress() { # LOG
+	sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/\1 of \2/p' "$1" | tail -n 1 | grep . || echo 0
 }
 
 # install_guest_programs ROOT: tmux, descriptions of terminals, a locale in UTF-8, and
@@ -55,7 +84,7 @@ configure_tool() {
 	case $arch in
 	amd64)
 		library_path=(/lib/x86_64-linux-gnu /usr/lib/x86_64-linux-gnu)
-		quietly "$to/configure.log" cmake -S "$clone" -B "$to" \
+		quietly "$to/configure.log" cmake -G Ninja -S "$clone" -B "$to" \
 			-DCMAKE_BUILD_TYPE=Release
 		;;
 	arm64)
@@ -65,7 +94,7 @@ configure_tool() {
 			/usr/aarch64-linux-gnu/lib)
 		quietly "$to/configure.log" env \
 			PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
-			cmake -S "$clone" -B "$to" \
+			cmake -G Ninja -S "$clone" -B "$to" \
 			-DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF \
 			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
 			-DCMAKE_C_COMPILER="${cross}gcc-12" \
