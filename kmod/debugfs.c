@@ -9,6 +9,8 @@
 
 #include "debugfs.h"
 #include "hooks/driver.h"
+#include "ledger/account.h"
+#include "ledger/client.h"
 #include "ledger/ledger.h"
 
 static struct dentry *dir;
@@ -44,7 +46,7 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 	char hard[24], soft[24];
 	struct account *a;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	a = account_after(*cursor);
 	if (a) {
 		*cursor = a->seq;
@@ -54,7 +56,7 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 			   limit_text(a->hard, hard, sizeof(hard)),
 			   limit_text(a->soft, soft, sizeof(soft)));
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	return a;
 }
 
@@ -74,7 +76,7 @@ static bool show_client(struct seq_file *seq, u64 *cursor)
 {
 	struct client *c;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	c = client_after(*cursor);
 	if (c) {
 		*cursor = c->seq;
@@ -83,7 +85,7 @@ static bool show_client(struct seq_file *seq, u64 *cursor)
 			   c->peak, c->charged, c->managed, c->allocs, c->frees,
 			   client_exited(c), c->comm);
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	return c;
 }
 
@@ -120,7 +122,7 @@ static int status_show(struct seq_file *seq, void *unused)
 	struct hook *const *at;
 
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	seq_printf(seq, "usage %llu\ncharged %llu\nmanaged %llu\ndriver_usage %llu\ndriver_peak %llu\n",
 		   ledger.root->usage, ledger.root->charged, ledger.root->managed,
 		   ledger.driver_usage, ledger.driver_peak);
@@ -128,7 +130,7 @@ static int status_show(struct seq_file *seq, void *unused)
 		   ledger.untracked, ledger.untracked_count, ledger.stale_count);
 	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n",
 		   ledger.nr_accounts, ledger.nr_clients, ledger.nr_records, ledger.reserve);
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 
 	driver_lock();
 	profile = driver_profile(HOOK_NVIDIA);

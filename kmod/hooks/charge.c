@@ -17,6 +17,7 @@
 #include "hooks/charge.h"
 #include "compat.h"
 #include "hooks/hooks.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
 
@@ -188,10 +189,10 @@ bool charge_possible(const char **why)
  */
 void charge_set_default(bool on)
 {
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	ledger.charge_default = on;
 	account_inherit_locked();
 	limit_decides_locked();
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	driver_rearm();
 }

@@ -17,6 +17,7 @@
 
 #include "hooks/call.h"
 #include "hooks/hooks.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "hooks/throttle.h"
 
@@ -39,7 +40,7 @@ static u64 delay_ns(const struct account *account)
  * throttle_owe_locked() - the current task has allocated above a soft limit
  * @account: whose limit it is
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void throttle_owe_locked(const struct account *account)
 {
@@ -58,10 +59,10 @@ static void count_delay(u64 account_id, u64 ns)
 {
 	struct account *account;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	for (account = account_find_locked(account_id); account; account = account->parent)
 		account->throttled_ns += ns;
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 }
 
 static void pay(const struct call *call)

@@ -20,6 +20,7 @@
 #include <linux/string.h>
 
 #include "hooks/hooks.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "hooks/view.h"
 
@@ -117,7 +118,7 @@ static bool view_of_current(struct view *view)
 	if ((current->flags & PF_KTHREAD) || !current->mm)
 		return false;
 	rcu_read_lock();
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	account = nearest_account_locked(task_dfl_cgroup(current));
 	if (account)
 		effective = account->effective;
@@ -128,7 +129,7 @@ static bool view_of_current(struct view *view)
 		if (account->hard != UMACCT_UNLIMITED)
 			left = min(left, account->hard - min(account->hard, held));
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	rcu_read_unlock();
 	if (!asked || effective == UMACCT_UNLIMITED)
 		return false;

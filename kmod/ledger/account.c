@@ -17,6 +17,8 @@
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 
+#include "ledger/account.h"
+#include "ledger/garbage.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
 
@@ -46,11 +48,11 @@ static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 {
 	struct account *account;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	account = account_find_locked(cgroup_id(cgrp));
 	if (account)
 		account->cgrp = NULL;
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	queue_delayed_work(system_wq, &removal_work, REMOVAL_DELAY);
 }
 
@@ -64,7 +66,7 @@ static void match_tracepoint(struct tracepoint *tp, void *data)
  * account_find_locked() - look an account up
  * @id: cgroup id
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  * Return: the account, without a reference, or NULL.
  */
 struct account *account_find_locked(u64 id)
@@ -81,7 +83,7 @@ struct account *account_find_locked(u64 id)
  * account_heir() - who answers for an account
  * @account: dead or alive
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  * Return: the account itself, or its nearest living ancestor.
  */
 struct account *account_heir(struct account *account)
@@ -96,7 +98,7 @@ struct account *account_heir(struct account *account)
  * @account: the account
  * @garbage: takes it, and those ancestors that only it kept, if this was the last
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void account_put_locked(struct account *account, struct garbage *garbage)
 {
@@ -112,15 +114,15 @@ void account_put_locked(struct account *account, struct garbage *garbage)
  * account_put() - drop a reference
  * @account: the account
  *
- * Context: ledger.lock not held; may sleep.
+ * Context: ledger_lock not held; may sleep.
  */
 void account_put(struct account *account)
 {
 	DEFINE_GARBAGE(garbage);
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	account_put_locked(account, &garbage);
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	garbage_free(&garbage);
 }
 
@@ -177,7 +179,7 @@ static void inherit(struct account *account)
  *
  * For after a change of a limit or a charge mode.
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void account_inherit_locked(void)
 {
@@ -208,7 +210,7 @@ static void account_add_locked(struct account *account, struct account *parent,
  * account_create() - the account of a cgroup, made if need be
  * @cgrp: a cgroup of the v2 hierarchy that the caller holds
  *
- * Context: may sleep; ledger.lock not held.
+ * Context: may sleep; ledger_lock not held.
  * Return: the account with a reference, or NULL if memory ran out.
  */
 struct account *account_create(struct cgroup *cgrp)
@@ -220,20 +222,20 @@ struct account *account_create(struct cgroup *cgrp)
 	for (level = 0; level <= cgrp->level; level++) {
 		struct cgroup *at = cgroup_ancestor(cgrp, level);
 
-		raw_spin_lock(&ledger.lock);
+		raw_spin_lock(&ledger_lock);
 		account = account_find_locked(cgroup_id(at));
 		if (account && level == cgrp->level)
 			account->refs++;
-		raw_spin_unlock(&ledger.lock);
+		raw_spin_unlock(&ledger_lock);
 		if (!account) {
 			fresh = account_alloc(at);
 			if (!fresh)
 				break;
-			raw_spin_lock(&ledger.lock);
+			raw_spin_lock(&ledger_lock);
 			account_add_locked(fresh, parent, at);
 			if (level == cgrp->level)
 				fresh->refs++;
-			raw_spin_unlock(&ledger.lock);
+			raw_spin_unlock(&ledger_lock);
 			account = fresh;
 		}
 		/* Removing an account takes the mutex too, so it stays. */
@@ -247,7 +249,7 @@ struct account *account_create(struct cgroup *cgrp)
  * account_open() - the account of a cgroup id, made if need be
  * @id: cgroup id
  *
- * Context: may sleep; ledger.lock not held.
+ * Context: may sleep; ledger_lock not held.
  * Return: the account with a reference; -ENOENT if the caller's cgroup namespace
  *	has no such cgroup, or -ENOMEM.
  */
@@ -305,12 +307,12 @@ static void removal_work_fn(struct work_struct *work)
 		bool exists = account == ledger.root || cgroup_exists(account->id);
 		DEFINE_GARBAGE(garbage);
 
-		raw_spin_lock(&ledger.lock);
+		raw_spin_lock(&ledger_lock);
 		next = list_is_last(&account->list, &ledger.accounts) ?
 			NULL : list_next_entry(account, list);
 		if (!exists)
 			account_kill_locked(account, &garbage);
-		raw_spin_unlock(&ledger.lock);
+		raw_spin_unlock(&ledger_lock);
 		garbage_free(&garbage);
 	}
 	mutex_unlock(&create_mutex);
@@ -319,7 +321,7 @@ static void removal_work_fn(struct work_struct *work)
 /**
  * account_refresh() - see to it that removed cgroups are not shown
  *
- * Context: may sleep; ledger.lock not held.
+ * Context: may sleep; ledger_lock not held.
  */
 void account_refresh(void)
 {

@@ -9,6 +9,9 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "ledger/account.h"
+#include "ledger/client.h"
+#include "ledger/garbage.h"
 #include "ledger/ledger.h"
 
 #define CLIENT_HASH_BITS	12
@@ -26,7 +29,7 @@ static DECLARE_DELAYED_WORK(idle_work, idle_work_fn);
  * @pid: of the thread group
  * @account_id: cgroup id
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  * Return: the client, without a reference, or NULL.
  */
 struct client *client_find_locked(const struct pid *pid, u64 account_id)
@@ -64,7 +67,7 @@ struct client *client_alloc(void)
  * @account: whom it allocates on; the caller holds a reference, which passes to
  *	the client
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void client_add_locked(struct client *fresh, struct account *account)
 {
@@ -86,7 +89,7 @@ void client_add_locked(struct client *fresh, struct account *account)
  * @account: a reference of the caller's that is dropped with it
  * @garbage: takes both
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void client_discard_locked(struct client *fresh, struct account *account,
 			   struct garbage *garbage)
@@ -100,7 +103,7 @@ void client_discard_locked(struct client *fresh, struct account *account,
  * @client: the client
  * @garbage: takes it if this was the last
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void client_put_locked(struct client *client, struct garbage *garbage)
 {
@@ -115,7 +118,7 @@ void client_put_locked(struct client *client, struct garbage *garbage)
  * @client: the client
  * @garbage: takes it if nobody else refers to it
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void client_unlist_locked(struct client *client, struct garbage *garbage)
 {
@@ -149,7 +152,7 @@ static bool reap(void)
 	bool idle = false;
 	DEFINE_GARBAGE(garbage);
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	list_for_each_entry_safe(client, next, &ledger.clients, list) {
 		if (client->records)
 			continue;
@@ -158,7 +161,7 @@ static bool reap(void)
 		else
 			idle = true;
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	garbage_free(&garbage);
 	return idle;
 }
@@ -172,7 +175,7 @@ static void idle_work_fn(struct work_struct *work)
 /**
  * client_reap() - forget processes that are gone and hold nothing
  *
- * Context: ledger.lock not held; may sleep.
+ * Context: ledger_lock not held; may sleep.
  */
 void client_reap(void)
 {
@@ -190,9 +193,9 @@ void client_exit(void)
 	DEFINE_GARBAGE(garbage);
 
 	cancel_delayed_work_sync(&idle_work);
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	list_for_each_entry_safe(client, next, &ledger.clients, list)
 		client_unlist_locked(client, &garbage);
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	garbage_free(&garbage);
 }

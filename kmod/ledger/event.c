@@ -9,13 +9,14 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
+#include "ledger/account.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "netlink/netlink.h"
 
 #define EVENT_QUEUE	1024
 
-/* Guarded by ledger.lock. */
+/* Guarded by ledger_lock. */
 static struct event queue[EVENT_QUEUE];
 static unsigned int head, queued;
 static u64 posted, lost;
@@ -34,7 +35,7 @@ static DECLARE_WORK(event_work, event_work_fn);
  *
  * event_kick() must follow when the lock is dropped.
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void event_post_locked(enum umacct_event_type type, struct account *account,
 		       struct account *limit_account, u64 size, u64 usage, u64 limit)
@@ -69,14 +70,14 @@ static bool event_take(struct event *event)
 {
 	bool taken = false;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	if (queued) {
 		*event = queue[head];
 		head = (head + 1) % EVENT_QUEUE;
 		queued--;
 		taken = true;
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	return taken;
 }
 
@@ -100,7 +101,7 @@ static void event_work_fn(struct work_struct *work)
 /**
  * event_kick() - have queued events sent
  *
- * Context: any but under ledger.lock.
+ * Context: any but under ledger_lock.
  */
 void event_kick(void)
 {
@@ -112,14 +113,14 @@ void event_kick(void)
  * event_counts() - how the delivery of events goes
  * @counts: filled in
  *
- * Context: ledger.lock not held.
+ * Context: ledger_lock not held.
  */
 void event_counts(struct event_counts *counts)
 {
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	counts->posted = posted;
 	counts->lost = lost;
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 }
 
 /**

@@ -11,9 +11,13 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "ledger/account.h"
+#include "ledger/client.h"
 #include "ledger/event.h"
+#include "ledger/garbage.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
+#include "ledger/record.h"
 
 /* One bucket for this many bytes of memory: most allocations of size are larger. */
 #define BYTES_PER_BUCKET	SZ_1M
@@ -23,7 +27,6 @@
 #define SPARES_HIGH		64
 
 struct ledger ledger = {
-	.lock = __RAW_SPIN_LOCK_UNLOCKED(ledger.lock),
 	.accounts = LIST_HEAD_INIT(ledger.accounts),
 	.clients = LIST_HEAD_INIT(ledger.clients),
 };
@@ -35,7 +38,7 @@ static unsigned int record_hash_bits;
 /**
  * ledger_refresh() - see to it that what is gone is not shown
  *
- * Context: may sleep; ledger.lock not held.
+ * Context: may sleep; ledger_lock not held.
  */
 void ledger_refresh(void)
 {
@@ -47,7 +50,7 @@ void ledger_refresh(void)
  * garbage_free() - free what lost its last reference under the lock
  * @garbage: filled by the _put_locked() functions
  *
- * Context: ledger.lock not held.
+ * Context: ledger_lock not held.
  */
 void garbage_free(struct garbage *garbage)
 {
@@ -142,7 +145,7 @@ static void identify_slow(struct allocation *alloc)
 			return;
 		}
 	}
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	/* Other threads of the process may have been here meanwhile. */
 	there = client ? client_find_locked(client->pid, account->id) : NULL;
 	if (there) {
@@ -155,7 +158,7 @@ static void identify_slow(struct allocation *alloc)
 		client->refs++;
 	alloc->client = client;
 	alloc->account = client ? client->account : account;
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	garbage_free(&garbage);
 }
 
@@ -164,17 +167,17 @@ static void identify_slow(struct allocation *alloc)
  * it, unless that is known. Without memory, the account stays unknown.
  */
 static void lock_identified(struct allocation *alloc)
-	__acquires(&ledger.lock)
+	__acquires(&ledger_lock)
 {
 	struct client *client = NULL;
 	u64 id;
 
 	if (alloc->account || alloc->kind == RECORD_DRIVER) {
-		raw_spin_lock(&ledger.lock);
+		raw_spin_lock(&ledger_lock);
 		return;
 	}
 	id = owner_id(alloc->kind);
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	if (works_for_a_process())
 		client = client_find_locked(task_tgid(current), id);
 	if (likely(client)) {
@@ -183,9 +186,9 @@ static void lock_identified(struct allocation *alloc)
 		alloc->account = client->account;
 		return;
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	identify_slow(alloc);
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 }
 
 static void release_locked(struct account *account, struct client *client,
@@ -212,7 +215,7 @@ static bool decide(struct allocation *alloc)
 		if (!allowed)
 			release_locked(alloc->account, alloc->client, &garbage);
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	if (!allowed)
 		event_kick();
 	garbage_free(&garbage);
@@ -265,9 +268,9 @@ static void stock_spares(void)
 
 		if (!record)
 			return;
-		raw_spin_lock(&ledger.lock);
+		raw_spin_lock(&ledger_lock);
 		record_put_locked(record);
-		raw_spin_unlock(&ledger.lock);
+		raw_spin_unlock(&ledger_lock);
 	}
 }
 
@@ -433,7 +436,7 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 	if (alloc->client)
 		memcpy(alloc->client->comm, current->comm, TASK_COMM_LEN);
 out:
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	event_kick();
 	garbage_free(&garbage);
 }
@@ -451,7 +454,7 @@ u64 ledger_free(unsigned long key)
 	DEFINE_GARBAGE(garbage);
 	u64 bytes = 0;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	record = record_find_locked(key);
 	if (record) {
 		bytes = record->bytes;
@@ -459,7 +462,7 @@ u64 ledger_free(unsigned long key)
 		record_put_locked(record);
 		excess = ledger.nr_spares > SPARES_HIGH ? record_get_locked() : NULL;
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	if (!record)
 		return 0;
 
@@ -488,14 +491,14 @@ u64 ledger_drop(bool managed)
 		HLIST_HEAD(gone);
 		DEFINE_GARBAGE(garbage);
 
-		raw_spin_lock(&ledger.lock);
+		raw_spin_lock(&ledger_lock);
 		hlist_for_each_entry_safe(record, next, &record_hash[i], hash) {
 			if ((record->kind == RECORD_MANAGED) != managed)
 				continue;
 			record_remove_locked(record, &garbage);
 			hlist_add_head(&record->hash, &gone);
 		}
-		raw_spin_unlock(&ledger.lock);
+		raw_spin_unlock(&ledger_lock);
 		garbage_free(&garbage);
 		hlist_for_each_entry_safe(record, next, &gone, hash) {
 			kmem_cache_free(record_cache, record);

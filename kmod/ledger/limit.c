@@ -11,6 +11,8 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
+#include "ledger/account.h"
+#include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
@@ -80,7 +82,7 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
  *
  * If so, its bytes are reserved until limit_unreserve_locked().
  *
- * Context: ledger.lock held. event_kick() must follow.
+ * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
 bool limit_reserve_locked(struct allocation *alloc, u64 available)
@@ -117,7 +119,7 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
  * limit_unreserve_locked() - the driver has made the allocation, or failed
  * @alloc: what limit_reserve_locked() said yes to
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void limit_unreserve_locked(struct allocation *alloc)
 {
@@ -135,7 +137,7 @@ void limit_unreserve_locked(struct allocation *alloc)
  * @account: the account
  * @bytes: what was allocated
  *
- * Context: ledger.lock held. event_kick() must follow.
+ * Context: ledger_lock held. event_kick() must follow.
  */
 void limit_rose_locked(struct account *account, u64 bytes)
 {
@@ -154,7 +156,7 @@ void limit_rose_locked(struct account *account, u64 bytes)
  * @account: the account
  * @bytes: what was freed
  *
- * Context: ledger.lock held. event_kick() must follow.
+ * Context: ledger_lock held. event_kick() must follow.
  */
 void limit_fell_locked(struct account *account, u64 bytes)
 {
@@ -168,7 +170,7 @@ void limit_fell_locked(struct account *account, u64 bytes)
 /**
  * limit_decides_locked() - work out anew whether an allocation may be refused or charged
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void limit_decides_locked(void)
 {
@@ -181,7 +183,7 @@ void limit_decides_locked(void)
  * @account: the account
  * @by: 1 to count it, -1 to take it out
  *
- * Context: ledger.lock held.
+ * Context: ledger_lock held.
  */
 void limit_count_locked(const struct account *account, int by)
 {
@@ -204,7 +206,7 @@ void limit_count_locked(const struct account *account, int by)
  *
  * Everything is changed, or nothing. Limits below the usage are taken.
  *
- * Context: ledger.lock not held.
+ * Context: ledger_lock not held.
  * Return: 0; -EINVAL if the soft limit would be above the hard one.
  */
 int limit_set(struct account *account, const struct limit_change *change, const char **why)
@@ -212,7 +214,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 	u64 soft, hard;
 	int err = 0;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	soft = change->mask & LIMIT_SOFT ? change->soft : account->soft;
 	hard = change->mask & LIMIT_HARD ? change->hard : account->hard;
 	if (hard != UMACCT_UNLIMITED && soft != UMACCT_UNLIMITED && soft > hard) {
@@ -238,7 +240,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 			limit_fell_locked(account, 0);
 	}
 out:
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	event_kick();
 	return err;
 }
@@ -247,12 +249,12 @@ out:
  * limit_set_reserve() - change how much of MemAvailable must be left
  * @bytes: 0 for none
  *
- * Context: ledger.lock not held.
+ * Context: ledger_lock not held.
  */
 void limit_set_reserve(u64 bytes)
 {
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	ledger.reserve = bytes;
 	limit_decides_locked();
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 }

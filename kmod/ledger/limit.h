@@ -4,7 +4,9 @@
 
 #include <linux/types.h>
 
-#include "ledger/ledger.h"
+#include <umacct.h>
+
+#include "ledger/allocation.h"
 
 /**
  * struct limit_change - what to change about an account

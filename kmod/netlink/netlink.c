@@ -15,9 +15,11 @@
 #include <linux/slab.h>
 #include <net/genetlink.h>
 
-#include "hooks/charge.h"
 #include "compat.h"
+#include "hooks/charge.h"
 #include "hooks/driver.h"
+#include "ledger/account.h"
+#include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
@@ -256,7 +258,7 @@ static int put_ledger(struct sk_buff *skb)
 	int err;
 
 	event_counts(&events);
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	{
 		const struct u64_attr numbers[] = {
 			{ UMACCT_A_STATUS_USAGE, ledger.root->usage },
@@ -281,7 +283,7 @@ static int put_ledger(struct sk_buff *skb)
 		     nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
 				 ledger.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF)))
 		err = -EMSGSIZE;
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	return err;
 }
 
@@ -351,7 +353,7 @@ static int account_get_doit(struct sk_buff *request, struct genl_info *info)
 	hdr = genlmsg_put_reply(skb, info, &family, 0, UMACCT_CMD_ACCOUNT_GET);
 	if (!hdr)
 		goto err;
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	account = account_find_locked(nla_get_u64(info->attrs[UMACCT_A_ACCOUNT_ID]));
 	if (!account)
 		err = -ENOENT;
@@ -359,7 +361,7 @@ static int account_get_doit(struct sk_buff *request, struct genl_info *info)
 		err = -EPERM;
 	else
 		err = put_account(skb, reader, account);
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	if (err == -ENOENT) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[UMACCT_A_ACCOUNT_ID],
 				    "this cgroup never held driver memory and has no limit");
@@ -441,7 +443,7 @@ static int account_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	struct reader *reader = dump_reader(cb);
 	struct account *account;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	cb->seq = ledger.generation;
 	list_for_each_entry(account, &ledger.accounts, list) {
 		void *hdr;
@@ -453,7 +455,7 @@ static int account_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 			break;
 		reader->cursor = account->seq;
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	return skb->len;
 }
 
@@ -462,7 +464,7 @@ static int client_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	struct reader *reader = dump_reader(cb);
 	struct client *client;
 
-	raw_spin_lock(&ledger.lock);
+	raw_spin_lock(&ledger_lock);
 	cb->seq = ledger.generation;
 	list_for_each_entry(client, &ledger.clients, list) {
 		struct account *account = account_heir(client->account);
@@ -475,7 +477,7 @@ static int client_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 			break;
 		reader->cursor = client->seq;
 	}
-	raw_spin_unlock(&ledger.lock);
+	raw_spin_unlock(&ledger_lock);
 	return skb->len;
 }
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_ALLOCATION_H
+#define UMACCT_ALLOCATION_H
+
+#include <linux/types.h>
+
+struct account;
+struct client;
+
+enum record_kind {
+	RECORD_SYSTEM,		/* nv_alloc_pages() for a client */
+	RECORD_DRIVER,		/* nv_alloc_pages() for the driver itself */
+	RECORD_MANAGED,		/* nvidia-uvm's, charged by the driver */
+};
+
+/**
+ * struct allocation - an allocation between ledger_begin() and ledger_end()
+ * @bytes: what will leave the free list
+ * @pages: how many the driver was asked for
+ * @page_size: in blocks of this size, in bytes
+ * @kind: what it is
+ *
+ * The caller fills in the above; ledger_begin() the rest.
+ *
+ * @account: whom it will count for; NULL for the driver's own
+ * @client: who makes it; NULL for the driver's own
+ * @reserved: @bytes count as reserved in the account's branch
+ * @pending: @bytes count in the ledger's pending
+ * @charge: the account asks the kernel to charge
+ */
+struct allocation {
+	u64 bytes;
+	u64 page_size;
+	u32 pages;
+	enum record_kind kind;
+
+	struct account *account;
+	struct client *client;
+	bool reserved;
+	bool pending;
+	bool charge;
+};
+
+#endif /* UMACCT_ALLOCATION_H */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_CLIENT_H
+#define UMACCT_CLIENT_H
+
+#include <linux/list.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+
+struct account;
+struct garbage;
+
+/**
+ * struct client - a process that allocated on an account
+ * @pid: its thread group's; keeps the number from being used again
+ * @account: referenced; may be dead, see account_heir()
+ * @start_time: as field 22 of /proc/PID/stat, in nanoseconds
+ * @refs: one for being listed, one from each record and call under way
+ * @records: live allocations
+ * @listed: on the ledger's list; a client that isn't is only waiting for @refs
+ * @seq: order of creation
+ * @refused_tid: thread whose allocation was refused last
+ * @refused_pages: how many pages it asked for
+ * @refused_page_size: in pages of this size; with less it is the same refusal
+ *
+ * A process that is moved to another cgroup is another client from then on.
+ */
+struct client {
+	struct pid *pid;
+	struct account *account;
+	u64 usage;
+	u64 peak;
+	u64 charged;
+	u64 managed;
+	u64 allocs;
+	u64 frees;
+	u64 start_time;
+	u64 seq;
+	u32 refs;
+	u32 records;
+	bool listed;
+	pid_t refused_tid;
+	u32 refused_pages;
+	u64 refused_page_size;
+	char comm[TASK_COMM_LEN];
+	struct hlist_node hash;
+	struct list_head list;
+};
+
+struct client *client_find_locked(const struct pid *pid, u64 account_id);
+struct client *client_alloc(void);
+void client_add_locked(struct client *fresh, struct account *account);
+void client_discard_locked(struct client *fresh, struct account *account,
+			   struct garbage *garbage);
+void client_put_locked(struct client *client, struct garbage *garbage);
+void client_unlist_locked(struct client *client, struct garbage *garbage);
+bool client_exited(const struct client *client);
+void client_reap(void);
+void client_exit(void);
+
+#endif /* UMACCT_CLIENT_H */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The ledger's lock. It guards every account, client and record, the lists and
+ * hash tables that they are in, the queue of events and all totals.
+ *
+ * It is a raw spinlock that is held for a walk up one branch of the hierarchy,
+ * never across the driver's work, an allocation or a copy to user space. The
+ * driver itself serialises allocations and frees on its API lock, so it is not
+ * what callers wait for; in exchange a limit is exact, and every account is seen
+ * in a consistent state.
+ */
+#ifndef UMACCT_LOCK_H
+#define UMACCT_LOCK_H
+
+#include <linux/spinlock.h>
+
+extern raw_spinlock_t ledger_lock;
+
+#endif /* UMACCT_LOCK_H */
