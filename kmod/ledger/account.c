@@ -18,7 +18,6 @@
 #include <linux/workqueue.h>
 
 #include "ledger/account.h"
-#include "ledger/garbage.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
 
@@ -95,17 +94,19 @@ struct account *account_heir(struct account *account)
 
 /**
  * account_put_locked() - drop a reference
- * @account: the account
- * @garbage: takes it, and those ancestors that only it kept, if this was the last
+ * @account: the account; freed if this was the last one, with those ancestors
+ *	that only it kept
+ *
+ * Freeing takes its time, so it is left to RCU.
  *
  * Context: ledger_lock held.
  */
-void account_put_locked(struct account *account, struct garbage *garbage)
+void account_put_locked(struct account *account)
 {
 	while (account && !--account->refs) {
 		struct account *parent = account->parent;
 
-		list_add(&account->list, &garbage->accounts);
+		kfree_rcu(account, rcu);
 		account = parent;
 	}
 }
@@ -114,47 +115,40 @@ void account_put_locked(struct account *account, struct garbage *garbage)
  * account_put() - drop a reference
  * @account: the account
  *
- * Context: ledger_lock not held; may sleep.
+ * Context: ledger_lock not held.
  */
 void account_put(struct account *account)
 {
-	DEFINE_GARBAGE(garbage);
-
 	raw_spin_lock(&ledger_lock);
-	account_put_locked(account, &garbage);
+	account_put_locked(account);
 	raw_spin_unlock(&ledger_lock);
-	garbage_free(&garbage);
 }
 
 static struct account *account_alloc(struct cgroup *cgrp)
 {
+	char *path = kmalloc(ACCOUNT_PATH_MAX, GFP_KERNEL);
 	struct account *account;
-	char *path;
 	int len;
 
-	account = kzalloc(sizeof(*account), GFP_KERNEL);
-	path = kmalloc(ACCOUNT_PATH_MAX, GFP_KERNEL);
-	if (!account || !path)
-		goto err;
+	if (!path)
+		return NULL;
 	/* Cgroups of the v2 hierarchy can't be renamed, so the path stays right. */
 	len = cgroup_path(cgrp, path, ACCOUNT_PATH_MAX);
 	if (len < 0 || len >= ACCOUNT_PATH_MAX)
 		strscpy(path, "(path too long)", ACCOUNT_PATH_MAX);
-	account->path = kstrdup(path, GFP_KERNEL);
-	if (!account->path)
-		goto err;
-	kfree(path);
+	account = kzalloc(struct_size(account, path, strlen(path) + 1), GFP_KERNEL);
+	if (!account)
+		goto out;
+	strcpy(account->path, path);
 	account->id = cgroup_id(cgrp);
 	account->level = cgrp->level;
 	account->soft = UMACCT_UNLIMITED;
 	account->hard = UMACCT_UNLIMITED;
 	account->effective = UMACCT_UNLIMITED;
 	account->refs = 1;
-	return account;
-err:
+out:
 	kfree(path);
-	kfree(account);
-	return NULL;
+	return account;
 }
 
 static void inherit(struct account *account)
@@ -279,7 +273,7 @@ static bool cgroup_exists(u64 id)
 	return true;
 }
 
-static void account_kill_locked(struct account *account, struct garbage *garbage)
+static void account_kill_locked(struct account *account)
 {
 	struct account *heir;
 
@@ -293,7 +287,7 @@ static void account_kill_locked(struct account *account, struct garbage *garbage
 	heir->clients += account->clients;
 	ledger.nr_accounts--;
 	ledger.generation++;
-	account_put_locked(account, garbage);
+	account_put_locked(account);
 }
 
 /* Hands over what removed cgroups owe. A worker is in the initial cgroup namespace. */
@@ -305,15 +299,13 @@ static void removal_work_fn(struct work_struct *work)
 	mutex_lock(&create_mutex);
 	for (account = ledger.root; account; account = next) {
 		bool exists = account == ledger.root || cgroup_exists(account->id);
-		DEFINE_GARBAGE(garbage);
 
 		raw_spin_lock(&ledger_lock);
 		next = list_is_last(&account->list, &ledger.accounts) ?
 			NULL : list_next_entry(account, list);
 		if (!exists)
-			account_kill_locked(account, &garbage);
+			account_kill_locked(account);
 		raw_spin_unlock(&ledger_lock);
-		garbage_free(&garbage);
 	}
 	mutex_unlock(&create_mutex);
 }
@@ -364,13 +356,13 @@ int account_init(void)
  */
 void account_exit(void)
 {
-	DEFINE_GARBAGE(garbage);
+	struct account *account, *next;
 
 	if (rmdir_tracepoint) {
 		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
 		tracepoint_synchronize_unregister();
 	}
 	cancel_delayed_work_sync(&removal_work);
-	list_splice_init(&ledger.accounts, &garbage.accounts);
-	garbage_free(&garbage);
+	list_for_each_entry_safe(account, next, &ledger.accounts, list)
+		kfree(account);
 }

@@ -3,19 +3,18 @@
 #define UMACCT_ACCOUNT_H
 
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 
 #include <umacct.h>
 
 struct cgroup;
-struct garbage;
 
 /**
  * struct account - what the tasks of a cgroup hold
  * @id: the cgroup's
  * @parent: the account of the parent cgroup, NULL for the root's; referenced
  * @level: the cgroup's depth; the root's is 0
- * @path: the cgroup's path from the root of the hierarchy
  * @cgrp: the cgroup, not referenced; NULL from its removal on
  * @seq: order of creation; a parent's is smaller than its children's
  * @refs: one for being listed, one from each child, client, record, unsent
@@ -31,6 +30,7 @@ struct garbage;
  * @charge_effective: what follows from it and from the ancestors
  * @over_soft: @usage is above @soft, and an event has said so
  * @view: see UMACCT_A_ACCOUNT_VIEW
+ * @path: the cgroup's path from the root of the hierarchy
  *
  * The other members are the UMACCT_A_ACCOUNT_* attributes of the same name.
  */
@@ -66,10 +66,11 @@ struct account {
 	u32 clients;
 	u32 refs;
 	u64 seq;
-	const char *path;
 	struct cgroup *cgrp;
 	struct hlist_node hash;
 	struct list_head list;
+	struct rcu_head rcu;
+	char path[];
 };
 
 int account_init(void);
@@ -78,7 +79,7 @@ struct account *account_find_locked(u64 id);
 struct account *account_create(struct cgroup *cgrp);
 struct account *account_open(u64 id);
 struct account *account_heir(struct account *account);
-void account_put_locked(struct account *account, struct garbage *garbage);
+void account_put_locked(struct account *account);
 void account_put(struct account *account);
 void account_inherit_locked(void);
 void account_refresh(void);

@@ -11,7 +11,6 @@
 
 #include "ledger/account.h"
 #include "ledger/client.h"
-#include "ledger/garbage.h"
 #include "ledger/ledger.h"
 
 #define CLIENT_HASH_BITS	12
@@ -83,44 +82,54 @@ void client_add_locked(struct client *fresh, struct account *account)
 	queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
 }
 
+static void client_free_rcu(struct rcu_head *rcu)
+{
+	struct client *client = container_of(rcu, struct client, rcu);
+
+	put_pid(client->pid);
+	kfree(client);
+}
+
+/* Under the lock, freeing is left to RCU. */
+static void client_free(struct client *client)
+{
+	call_rcu(&client->rcu, client_free_rcu);
+}
+
 /**
  * client_discard_locked() - a new client turns out not to be needed
  * @fresh: from client_alloc()
  * @account: a reference of the caller's that is dropped with it
- * @garbage: takes both
  *
  * Context: ledger_lock held.
  */
-void client_discard_locked(struct client *fresh, struct account *account,
-			   struct garbage *garbage)
+void client_discard_locked(struct client *fresh, struct account *account)
 {
-	list_add(&fresh->list, &garbage->clients);
-	account_put_locked(account, garbage);
+	client_free(fresh);
+	account_put_locked(account);
 }
 
 /**
  * client_put_locked() - drop a reference
  * @client: the client
- * @garbage: takes it if this was the last
  *
  * Context: ledger_lock held.
  */
-void client_put_locked(struct client *client, struct garbage *garbage)
+void client_put_locked(struct client *client)
 {
 	if (--client->refs)
 		return;
-	account_put_locked(client->account, garbage);
-	list_add(&client->list, &garbage->clients);
+	account_put_locked(client->account);
+	client_free(client);
 }
 
 /**
  * client_unlist_locked() - take a client that holds nothing off the list
  * @client: the client
- * @garbage: takes it if nobody else refers to it
  *
  * Context: ledger_lock held.
  */
-void client_unlist_locked(struct client *client, struct garbage *garbage)
+void client_unlist_locked(struct client *client)
 {
 	if (!client->listed)
 		return;
@@ -130,7 +139,7 @@ void client_unlist_locked(struct client *client, struct garbage *garbage)
 	account_heir(client->account)->clients--;
 	ledger.nr_clients--;
 	ledger.generation++;
-	client_put_locked(client, garbage);
+	client_put_locked(client);
 }
 
 /**
@@ -150,19 +159,17 @@ static bool reap(void)
 {
 	struct client *client, *next;
 	bool idle = false;
-	DEFINE_GARBAGE(garbage);
 
 	raw_spin_lock(&ledger_lock);
 	list_for_each_entry_safe(client, next, &ledger.clients, list) {
 		if (client->records)
 			continue;
 		if (client_exited(client))
-			client_unlist_locked(client, &garbage);
+			client_unlist_locked(client);
 		else
 			idle = true;
 	}
 	raw_spin_unlock(&ledger_lock);
-	garbage_free(&garbage);
 	return idle;
 }
 
@@ -190,12 +197,10 @@ void client_reap(void)
 void client_exit(void)
 {
 	struct client *client, *next;
-	DEFINE_GARBAGE(garbage);
 
 	cancel_delayed_work_sync(&idle_work);
 	raw_spin_lock(&ledger_lock);
 	list_for_each_entry_safe(client, next, &ledger.clients, list)
-		client_unlist_locked(client, &garbage);
+		client_unlist_locked(client);
 	raw_spin_unlock(&ledger_lock);
-	garbage_free(&garbage);
 }

@@ -4,11 +4,11 @@
 
 #include <linux/list.h>
 #include <linux/pid.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 
 struct account;
-struct garbage;
 
 /**
  * struct client - a process that allocated on an account
@@ -45,15 +45,15 @@ struct client {
 	char comm[TASK_COMM_LEN];
 	struct hlist_node hash;
 	struct list_head list;
+	struct rcu_head rcu;
 };
 
 struct client *client_find_locked(const struct pid *pid, u64 account_id);
 struct client *client_alloc(void);
 void client_add_locked(struct client *fresh, struct account *account);
-void client_discard_locked(struct client *fresh, struct account *account,
-			   struct garbage *garbage);
-void client_put_locked(struct client *client, struct garbage *garbage);
-void client_unlist_locked(struct client *client, struct garbage *garbage);
+void client_discard_locked(struct client *fresh, struct account *account);
+void client_put_locked(struct client *client);
+void client_unlist_locked(struct client *client);
 bool client_exited(const struct client *client);
 void client_reap(void);
 void client_exit(void);

@@ -14,7 +14,6 @@
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/event.h"
-#include "ledger/garbage.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
 #include "ledger/record.h"
@@ -44,27 +43,6 @@ void ledger_refresh(void)
 {
 	account_refresh();
 	client_reap();
-}
-
-/**
- * garbage_free() - free what lost its last reference under the lock
- * @garbage: filled by the _put_locked() functions
- *
- * Context: ledger_lock not held.
- */
-void garbage_free(struct garbage *garbage)
-{
-	struct account *account, *next_account;
-	struct client *client, *next_client;
-
-	list_for_each_entry_safe(client, next_client, &garbage->clients, list) {
-		put_pid(client->pid);
-		kfree(client);
-	}
-	list_for_each_entry_safe(account, next_account, &garbage->accounts, list) {
-		kfree(account->path);
-		kfree(account);
-	}
 }
 
 static struct hlist_head *bucket(unsigned long key)
@@ -134,7 +112,6 @@ static void identify_slow(struct allocation *alloc)
 {
 	struct account *account = owner_account(alloc->kind);
 	struct client *client = NULL, *there;
-	DEFINE_GARBAGE(garbage);
 
 	if (!account)
 		return;
@@ -149,7 +126,7 @@ static void identify_slow(struct allocation *alloc)
 	/* Other threads of the process may have been here meanwhile. */
 	there = client ? client_find_locked(client->pid, account->id) : NULL;
 	if (there) {
-		client_discard_locked(client, account, &garbage);
+		client_discard_locked(client, account);
 		client = there;
 	} else if (client) {
 		client_add_locked(client, account);
@@ -159,7 +136,6 @@ static void identify_slow(struct allocation *alloc)
 	alloc->client = client;
 	alloc->account = client ? client->account : account;
 	raw_spin_unlock(&ledger_lock);
-	garbage_free(&garbage);
 }
 
 /*
@@ -191,20 +167,18 @@ static void lock_identified(struct allocation *alloc)
 	raw_spin_lock(&ledger_lock);
 }
 
-static void release_locked(struct account *account, struct client *client,
-			   struct garbage *garbage)
+static void release_locked(struct account *account, struct client *client)
 {
 	if (client)
-		client_put_locked(client, garbage);
+		client_put_locked(client);
 	else if (account)
-		account_put_locked(account, garbage);
+		account_put_locked(account);
 }
 
 static bool decide(struct allocation *alloc)
 {
 	bool allowed = true;
 	u64 available = 0;
-	DEFINE_GARBAGE(garbage);
 
 	if (READ_ONCE(ledger.reserve))
 		available = (u64)si_mem_available() << PAGE_SHIFT;
@@ -213,12 +187,11 @@ static bool decide(struct allocation *alloc)
 		alloc->charge = alloc->account->charge_effective;
 		allowed = limit_reserve_locked(alloc, available);
 		if (!allowed)
-			release_locked(alloc->account, alloc->client, &garbage);
+			release_locked(alloc->account, alloc->client);
 	}
 	raw_spin_unlock(&ledger_lock);
 	if (!allowed)
 		event_kick();
-	garbage_free(&garbage);
 	return allowed;
 }
 
@@ -349,7 +322,7 @@ static void record_add_locked(struct record *record)
 	}
 }
 
-static void record_remove_locked(struct record *record, struct garbage *garbage)
+static void record_remove_locked(struct record *record)
 {
 	struct client *client = record->client;
 
@@ -379,9 +352,9 @@ static void record_remove_locked(struct record *record, struct garbage *garbage)
 		if (!--client->records &&
 		    (client_exited(client) ||
 		     ((current->flags & PF_EXITING) && client->pid == task_tgid(current))))
-			client_unlist_locked(client, garbage);
+			client_unlist_locked(client);
 	}
-	release_locked(record->account, client, garbage);
+	release_locked(record->account, client);
 }
 
 /**
@@ -399,7 +372,6 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 {
 	struct record *record, *stale;
 	struct account *account;
-	DEFINE_GARBAGE(garbage);
 
 	if (unlikely(READ_ONCE(ledger.nr_spares) < SPARES_LOW))
 		stock_spares();
@@ -409,20 +381,20 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 		if (alloc->kind == RECORD_SYSTEM)
 			for (account = alloc->account; account; account = account->parent)
 				account->failures++;
-		release_locked(alloc->account, alloc->client, &garbage);
+		release_locked(alloc->account, alloc->client);
 		goto out;
 	}
 	record = alloc->account || alloc->kind == RECORD_DRIVER ? record_get_locked() : NULL;
 	if (unlikely(!record)) {
 		ledger.untracked += alloc->bytes;
 		ledger.untracked_count++;
-		release_locked(alloc->account, alloc->client, &garbage);
+		release_locked(alloc->account, alloc->client);
 		goto out;
 	}
 	/* A handle that is handed out again was freed unseen. */
 	stale = record_find_locked(key);
 	if (unlikely(stale)) {
-		record_remove_locked(stale, &garbage);
+		record_remove_locked(stale);
 		record_put_locked(stale);
 		ledger.stale_count++;
 	}
@@ -438,7 +410,6 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 out:
 	raw_spin_unlock(&ledger_lock);
 	event_kick();
-	garbage_free(&garbage);
 }
 
 /**
@@ -451,14 +422,13 @@ out:
 u64 ledger_free(unsigned long key)
 {
 	struct record *record, *excess = NULL;
-	DEFINE_GARBAGE(garbage);
 	u64 bytes = 0;
 
 	raw_spin_lock(&ledger_lock);
 	record = record_find_locked(key);
 	if (record) {
 		bytes = record->bytes;
-		record_remove_locked(record, &garbage);
+		record_remove_locked(record);
 		record_put_locked(record);
 		excess = ledger.nr_spares > SPARES_HIGH ? record_get_locked() : NULL;
 	}
@@ -469,7 +439,6 @@ u64 ledger_free(unsigned long key)
 	event_kick();
 	if (unlikely(excess))
 		kmem_cache_free(record_cache, excess);
-	garbage_free(&garbage);
 	return bytes;
 }
 
@@ -489,17 +458,15 @@ u64 ledger_drop(bool managed)
 
 	for (i = 0; i < 1U << record_hash_bits; i++) {
 		HLIST_HEAD(gone);
-		DEFINE_GARBAGE(garbage);
 
 		raw_spin_lock(&ledger_lock);
 		hlist_for_each_entry_safe(record, next, &record_hash[i], hash) {
 			if ((record->kind == RECORD_MANAGED) != managed)
 				continue;
-			record_remove_locked(record, &garbage);
+			record_remove_locked(record);
 			hlist_add_head(&record->hash, &gone);
 		}
 		raw_spin_unlock(&ledger_lock);
-		garbage_free(&garbage);
 		hlist_for_each_entry_safe(record, next, &gone, hash) {
 			kmem_cache_free(record_cache, record);
 			dropped++;
@@ -557,4 +524,6 @@ void ledger_exit(void)
 		kmem_cache_free(record_cache, record);
 	kmem_cache_destroy(record_cache);
 	kvfree(record_hash);
+	/* Clients are freed by a function of ours. */
+	rcu_barrier();
 }
