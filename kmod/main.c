@@ -30,6 +30,7 @@ static int __init umacct_init(void)
 	err = netlink_init();
 	if (err)
 		goto err_ledger;
+	event_init(netlink_send_event);
 	err = drivers_init();
 	if (err)
 		goto err_netlink;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Events on their way from an allocation, where the driver's locks are held, to
- * the listeners. A fixed queue takes them; a work item sends them. What doesn't
+ * the listeners. A fixed queue takes them; a work item hands them to whom
+ * event_init() names. What doesn't
  * fit is dropped, but has used up its sequence number, so that a reader sees
  * the gap.
  */
@@ -12,7 +13,6 @@
 #include "ledger/account.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
-#include "netlink/netlink.h"
 
 #define EVENT_QUEUE	1024
 
@@ -21,8 +21,23 @@ static struct event queue[EVENT_QUEUE];
 static unsigned int head, queued;
 static u64 posted, lost;
 
+static void (*send_event)(const struct event *event);
+
 static void event_work_fn(struct work_struct *work);
 static DECLARE_WORK(event_work, event_work_fn);
+
+/**
+ * event_init() - say who tells the listeners
+ * @send: called with each event, by one task at a time; may sleep
+ *
+ * Context: module initialisation; until then, events wait.
+ */
+void event_init(void (*send)(const struct event *event))
+{
+	/* Pairs with the acquire below. */
+	smp_store_release(&send_event, send);
+	event_kick();
+}
 
 /**
  * event_post_locked() - queue an event about the current task
@@ -90,10 +105,12 @@ static void event_release(struct event *event)
 
 static void event_work_fn(struct work_struct *work)
 {
+	/* Pairs with the release above. */
+	void (*send)(const struct event *event) = smp_load_acquire(&send_event);
 	struct event event;
 
-	while (event_take(&event)) {
-		netlink_send_event(&event);
+	while (send && event_take(&event)) {
+		send(&event);
 		event_release(&event);
 	}
 }

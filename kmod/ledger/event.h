@@ -45,6 +45,7 @@ struct event_counts {
 	u64 lost;
 };
 
+void event_init(void (*send)(const struct event *event));
 void event_post_locked(enum umacct_event_type type, struct account *account,
 		       struct account *limit_account, u64 size, u64 usage, u64 limit);
 void event_kick(void);
