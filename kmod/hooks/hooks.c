@@ -13,6 +13,7 @@
 #include "hooks/call.h"
 #include "hooks/charge.h"
 #include "hooks/hooks.h"
+#include "hooks/throttle.h"
 #include "ledger/ledger.h"
 #include "trace.h"
 
@@ -101,6 +102,8 @@ static __always_inline void request_end(struct page_request *req, u32 status, vo
 			   req->alloc.pages, req->alloc.page_size, req->contiguous, status);
 	ledger_end(&req->alloc, status == NV_OK, status == NV_OK ? (unsigned long)*priv : 0,
 		   charged);
+	if (unlikely(req->alloc.penalty_ns))
+		throttle_note(req->alloc.penalty_ns, req->alloc.penalty_id);
 }
 
 u32 replace_alloc_pages_8(void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed,

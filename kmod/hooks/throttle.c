@@ -6,13 +6,11 @@
  * The driver allocates with its API lock held, for all its users, so that is no
  * place to sleep. The allocation only notes what is owed; the task pays when its
  * ioctl has returned from the driver, with no lock of the driver held: nobody
- * else ever waits for it. The delay grows with the excess, to the account's
- * longest at an eighth above the limit; a fatal signal ends it.
+ * else ever waits for it. A fatal signal ends the wait.
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
-#include <linux/math64.h>
 #include <linux/sched.h>
 
 #include "hooks/call.h"
@@ -21,37 +19,26 @@
 #include "ledger/ledger.h"
 #include "hooks/throttle.h"
 
-/* Excess at which the delay is the longest, as a part of the limit. */
-#define FULL_DELAY_PART		8
-
 DECLARE_REDIRECT(long, ioctl, struct file *file, unsigned int cmd, unsigned long arg);
 DECLARE_REDIRECT(long, frontend_ioctl, struct file *file, unsigned int cmd,
 		 unsigned long arg);
 
-static u64 delay_ns(const struct account *account)
-{
-	u64 full = max(account->soft / FULL_DELAY_PART, 1ULL);
-	u64 excess = min(account->usage - account->soft, full);
-
-	return mul_u64_u64_div_u64(account->throttle_ns, excess, full);
-}
-
 /**
- * throttle_owe_locked() - the current task has allocated above a soft limit
- * @account: whose limit it is
+ * throttle_note() - the current task has allocated above a soft limit
+ * @penalty_ns: how long it is to wait; the longest of an ioctl counts
+ * @account_id: whose limit it is
  *
- * Context: ledger_lock held.
+ * Context: process context.
  */
-void throttle_owe_locked(const struct account *account)
+void throttle_note(u64 penalty_ns, u64 account_id)
 {
 	struct call *call = call_current();
-	u64 delay = delay_ns(account);
 
 	while (call && !call->pays)
 		call = call->outer;
-	if (call && delay > call->delay_ns) {
-		call->delay_ns = delay;
-		call->delay_account = account->id;
+	if (call && penalty_ns > call->delay_ns) {
+		call->delay_ns = penalty_ns;
+		call->delay_account = account_id;
 	}
 }
 

@@ -4,9 +4,7 @@
 
 #include <linux/types.h>
 
-struct account;
-
-void throttle_owe_locked(const struct account *account);
+void throttle_note(u64 penalty_ns, u64 account_id);
 bool throttle_wanted(void);
 bool throttle_possible(const char **why);
 

@@ -27,6 +27,9 @@ enum record_kind {
  * @reserved: @bytes count as reserved in the account's branch
  * @pending: @bytes count in the ledger's pending
  * @charge: the account asks the kernel to charge
+ * @penalty_ns: after ledger_end(): how long the task should be made to wait for
+ *	being above a soft limit, once it holds no lock of the driver
+ * @penalty_id: the account that the wait counts for
  */
 struct allocation {
 	u64 bytes;
@@ -39,6 +42,8 @@ struct allocation {
 	bool reserved;
 	bool pending;
 	bool charge;
+	u64 penalty_ns;
+	u64 penalty_id;
 };
 
 #endif /* UMACCT_ALLOCATION_H */

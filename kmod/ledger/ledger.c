@@ -247,7 +247,7 @@ static void stock_spares(void)
 	}
 }
 
-static void add_locked(const struct record *record)
+static void add_locked(const struct record *record, struct allocation *alloc)
 {
 	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
 	struct account *account;
@@ -261,7 +261,7 @@ static void add_locked(const struct record *record)
 		if (account->usage > account->peak)
 			account->peak = account->usage;
 		if (unlikely(account->usage > account->soft))
-			limit_rose_locked(account, bytes);
+			limit_rose_locked(account, alloc);
 	}
 }
 
@@ -290,7 +290,7 @@ static void move_managed_locked(const struct record *record, s64 bytes)
 		account->managed += bytes;
 }
 
-static void record_add_locked(struct record *record)
+static void record_add_locked(struct record *record, struct allocation *alloc)
 {
 	struct client *client = record->client;
 
@@ -310,7 +310,7 @@ static void record_add_locked(struct record *record)
 	}
 	switch (record->kind) {
 	case RECORD_SYSTEM:
-		add_locked(record);
+		add_locked(record, alloc);
 		break;
 	case RECORD_DRIVER:
 		ledger.driver_usage += record->bytes;
@@ -364,6 +364,8 @@ static void record_remove_locked(struct record *record)
  * @key: its handle, if so
  * @charged: the kernel's memory controller was charged
  *
+ * Sets the penalty of @alloc.
+ *
  * What can't be recorded for want of memory is counted as untracked.
  *
  * Context: process context, may sleep; the driver's locks are held.
@@ -404,7 +406,7 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 	record->account = alloc->account;
 	record->kind = alloc->kind;
 	record->charged = charged;
-	record_add_locked(record);
+	record_add_locked(record, alloc);
 	if (alloc->client)
 		memcpy(alloc->client->comm, current->comm, TASK_COMM_LEN);
 out:

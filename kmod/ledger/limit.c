@@ -8,6 +8,7 @@
  * The driver tries a refused allocation again in smaller pages, from the same
  * thread: that is the same refusal.
  */
+#include <linux/math64.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -16,7 +17,9 @@
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
-#include "hooks/throttle.h"
+
+/* Excess at which the penalty is the longest, as a part of the limit. */
+#define FULL_PENALTY_PART	8
 
 static struct account *first_exceeded(struct account *account, u64 bytes)
 {
@@ -132,23 +135,43 @@ void limit_unreserve_locked(struct allocation *alloc)
 		ledger.pending -= alloc->bytes;
 }
 
-/**
- * limit_rose_locked() - the current task allocated, and usage is above the soft limit
- * @account: the account
- * @bytes: what was allocated
- *
- * Context: ledger_lock held. event_kick() must follow.
- */
-void limit_rose_locked(struct account *account, u64 bytes)
+/* Grows with the excess, to the account's longest at an eighth above the limit. */
+static u64 penalty_ns(const struct account *account)
 {
-	if (account->throttle_ns)
-		throttle_owe_locked(account);
+	u64 full = max(account->soft / FULL_PENALTY_PART, 1ULL);
+	u64 excess = min(account->usage - account->soft, full);
+
+	return mul_u64_u64_div_u64(account->throttle_ns, excess, full);
+}
+
+static void crossed_soft(struct account *account, u64 bytes)
+{
 	if (account->over_soft)
 		return;
 	account->over_soft = true;
 	account->soft_count++;
 	event_post_locked(UMACCT_EVENT_SOFT_CROSSED, account, account, bytes,
 			  account->usage, account->soft);
+}
+
+/**
+ * limit_rose_locked() - the current task allocated, and usage is above the soft limit
+ * @account: the account
+ * @alloc: what was allocated; gets the longest of its accounts' penalties
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ */
+void limit_rose_locked(struct account *account, struct allocation *alloc)
+{
+	if (account->throttle_ns) {
+		u64 ns = penalty_ns(account);
+
+		if (ns > alloc->penalty_ns) {
+			alloc->penalty_ns = ns;
+			alloc->penalty_id = account->id;
+		}
+	}
+	crossed_soft(account, alloc->bytes);
 }
 
 /**
@@ -235,7 +258,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 	account_inherit_locked();
 	if (change->mask & LIMIT_SOFT) {
 		if (account->usage > soft)
-			limit_rose_locked(account, 0);
+			crossed_soft(account, 0);
 		else if (account->over_soft)
 			limit_fell_locked(account, 0);
 	}

@@ -39,7 +39,7 @@ enum limit_field {
 
 bool limit_reserve_locked(struct allocation *alloc, u64 available);
 void limit_unreserve_locked(struct allocation *alloc);
-void limit_rose_locked(struct account *account, u64 bytes);
+void limit_rose_locked(struct account *account, struct allocation *alloc);
 void limit_fell_locked(struct account *account, u64 bytes);
 void limit_decides_locked(void);
 void limit_count_locked(const struct account *account, int by);
