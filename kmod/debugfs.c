@@ -53,8 +53,8 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 		seq_printf(seq, "%llu %s %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n",
 			   a->id, a->path, a->usage, a->own, a->peak, a->charged, a->managed,
 			   a->allocs, a->frees, a->failures, a->refusals,
-			   limit_text(a->hard, hard, sizeof(hard)),
-			   limit_text(a->soft, soft, sizeof(soft)));
+			   limit_text(a->settings.hard, hard, sizeof(hard)),
+			   limit_text(a->settings.soft, soft, sizeof(soft)));
 	}
 	raw_spin_unlock(&ledger_lock);
 	return a;
@@ -124,12 +124,12 @@ static int status_show(struct seq_file *seq, void *unused)
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
 	raw_spin_lock(&ledger_lock);
 	seq_printf(seq, "usage %llu\ncharged %llu\nmanaged %llu\ndriver_usage %llu\ndriver_peak %llu\n",
-		   ledger.root->usage, ledger.root->charged, ledger.root->managed,
+		   account_root->usage, account_root->charged, account_root->managed,
 		   ledger.driver_usage, ledger.driver_peak);
 	seq_printf(seq, "untracked %llu\nuntracked_count %llu\nstale_count %llu\n",
 		   ledger.untracked, ledger.untracked_count, ledger.stale_count);
 	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n",
-		   ledger.nr_accounts, ledger.nr_clients, ledger.nr_records, ledger.reserve);
+		   ledger.nr_accounts, ledger.nr_clients, ledger.nr_records, settings.reserve);
 	raw_spin_unlock(&ledger_lock);
 
 	driver_lock();

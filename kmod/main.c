@@ -9,6 +9,7 @@
 #include "hooks/driver.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
+#include "ledger/settings.h"
 #include "netlink/netlink.h"
 #include "probe/probe.h"
 
@@ -40,10 +41,12 @@ static int __init umacct_init(void)
 		driver_lock();
 		charge = charge_possible(&why);
 		driver_unlock();
-		if (charge)
-			charge_set_default(true);
-		else
+		if (charge) {
+			settings_set_charge_default(true);
+			driver_rearm();
+		} else {
 			pr_warn("charging stays off: %s\n", why);
+		}
 	}
 	debugfs_init();
 	return 0;

@@ -17,9 +17,7 @@
 #include "hooks/charge.h"
 #include "compat.h"
 #include "hooks/hooks.h"
-#include "ledger/account.h"
-#include "ledger/ledger.h"
-#include "ledger/limit.h"
+#include "ledger/settings.h"
 
 /* The root's pages are never charged. */
 static bool task_is_charged(void)
@@ -131,7 +129,7 @@ NOKPROBE_SYMBOL(charge_gfp);
  */
 bool charge_wanted(void)
 {
-	return READ_ONCE(ledger.charging) || READ_ONCE(ledger.charge_default);
+	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
 
 /**
@@ -179,20 +177,4 @@ bool charge_possible(const char **why)
 		return false;
 	}
 	return true;
-}
-
-/**
- * charge_set_default() - what accounts do that neither say nor inherit
- * @on: charge
- *
- * Context: may sleep; no locks held.
- */
-void charge_set_default(bool on)
-{
-	raw_spin_lock(&ledger_lock);
-	ledger.charge_default = on;
-	account_inherit_locked();
-	limit_decides_locked();
-	raw_spin_unlock(&ledger_lock);
-	driver_rearm();
 }

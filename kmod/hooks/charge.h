@@ -26,6 +26,5 @@ bool charge_wanted(void);
 bool charge_by_driver(void);
 bool charge_end(struct call *call);
 bool charge_possible(const char **why);
-void charge_set_default(bool on);
 
 #endif /* UMACCT_CHARGE_H */

@@ -103,7 +103,7 @@ long replace_frontend_ioctl(struct file *file, unsigned int cmd, unsigned long a
  */
 bool throttle_wanted(void)
 {
-	return READ_ONCE(ledger.throttles);
+	return READ_ONCE(settings.throttles);
 }
 
 /**

@@ -120,14 +120,17 @@ static bool view_of_current(struct view *view)
 	rcu_read_lock();
 	raw_spin_lock(&ledger_lock);
 	account = nearest_account_locked(task_dfl_cgroup(current));
-	if (account)
+	if (account) {
+		account_update_locked(account);
 		effective = account->effective;
+	}
 	for (; account; account = account->parent) {
 		u64 held = account->usage + account->reserved;
 
-		asked |= account->view;
-		if (account->hard != UMACCT_UNLIMITED)
-			left = min(left, account->hard - min(account->hard, held));
+		asked |= account->settings.view;
+		if (account->settings.hard != UMACCT_UNLIMITED)
+			left = min(left, account->settings.hard -
+					 min(account->settings.hard, held));
 	}
 	raw_spin_unlock(&ledger_lock);
 	rcu_read_unlock();
@@ -185,7 +188,7 @@ long replace_si_mem_available(void)
  */
 bool view_wanted(void)
 {
-	return READ_ONCE(ledger.views);
+	return READ_ONCE(settings.views);
 }
 
 static const struct hook *const view_hooks[] = {

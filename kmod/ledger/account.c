@@ -19,7 +19,6 @@
 
 #include "ledger/account.h"
 #include "ledger/ledger.h"
-#include "ledger/limit.h"
 
 #define ACCOUNT_HASH_BITS	12
 
@@ -28,6 +27,8 @@
 
 /* Removals come in groups; one look for all of them. */
 #define REMOVAL_DELAY		msecs_to_jiffies(20)
+
+struct account *account_root;
 
 static DEFINE_HASHTABLE(account_hash, ACCOUNT_HASH_BITS);
 
@@ -142,45 +143,56 @@ static struct account *account_alloc(struct cgroup *cgrp)
 	strcpy(account->path, path);
 	account->id = cgroup_id(cgrp);
 	account->level = cgrp->level;
-	account->soft = UMACCT_UNLIMITED;
-	account->hard = UMACCT_UNLIMITED;
-	account->effective = UMACCT_UNLIMITED;
+	account->settings = NO_SETTINGS;
 	account->refs = 1;
 out:
 	kfree(path);
 	return account;
 }
 
-static void inherit(struct account *account)
-{
-	struct account *parent = account->parent;
-
-	account->effective = account->hard;
-	account->effective_id = account->id;
-	if (parent && parent->effective <= account->hard) {
-		account->effective = parent->effective;
-		account->effective_id = parent->effective_id;
-	}
-	if (account->charge != UMACCT_CHARGE_INHERIT)
-		account->charge_effective = account->charge == UMACCT_CHARGE_ON;
-	else
-		account->charge_effective = parent ? parent->charge_effective :
-						     ledger.charge_default;
-}
-
 /**
- * account_inherit_locked() - work out anew what follows from the ancestors
+ * account_update_locked() - work out what follows from an account's ancestors, if
+ *	any setting has changed since that was done last
+ * @account: the account
  *
- * For after a change of a limit or a charge mode.
+ * So a change of settings costs no walk over all accounts.
  *
  * Context: ledger_lock held.
  */
-void account_inherit_locked(void)
+void account_update_locked(struct account *account)
 {
-	struct account *account;
+	enum umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
+	const struct account *at;
 
-	list_for_each_entry(account, &ledger.accounts, list)
-		inherit(account);
+	if (likely(account->settings_at == settings.state))
+		return;
+	account->settings_at = settings.state;
+	account->effective = UMACCT_UNLIMITED;
+	for (at = account; at; at = at->parent) {
+		/* Of equal limits the highest counts. */
+		if (at->settings.hard <= account->effective) {
+			account->effective = at->settings.hard;
+			account->effective_id = at->id;
+		}
+		if (charge == UMACCT_CHARGE_INHERIT)
+			charge = at->settings.charge;
+	}
+	account->charge_effective = charge == UMACCT_CHARGE_INHERIT ? settings.charge_default :
+								      charge == UMACCT_CHARGE_ON;
+}
+
+/**
+ * account_configure_locked() - change an account's settings
+ * @account: the account
+ * @to: all of them
+ *
+ * Context: ledger_lock held.
+ */
+void account_configure_locked(struct account *account, const struct account_settings *to)
+{
+	settings_count_locked(&account->settings, -1);
+	account->settings = *to;
+	settings_count_locked(&account->settings, 1);
 }
 
 static void account_add_locked(struct account *account, struct account *parent,
@@ -193,7 +205,7 @@ static void account_add_locked(struct account *account, struct account *parent,
 	if (parent)
 		parent->refs++;
 	account->seq = ++ledger.next_seq;
-	inherit(account);
+	account->settings_at = U64_MAX;
 	hash_add(account_hash, &account->hash, account->id);
 	list_add_tail(&account->list, &ledger.accounts);
 	ledger.nr_accounts++;
@@ -277,7 +289,7 @@ static void account_kill_locked(struct account *account)
 {
 	struct account *heir;
 
-	limit_count_locked(account, -1);
+	account_configure_locked(account, &NO_SETTINGS);
 	hash_del(&account->hash);
 	list_del(&account->list);
 	account->dead = true;
@@ -297,8 +309,8 @@ static void removal_work_fn(struct work_struct *work)
 
 	/* Accounts leave the list here only, and join it at its end. */
 	mutex_lock(&create_mutex);
-	for (account = ledger.root; account; account = next) {
-		bool exists = account == ledger.root || cgroup_exists(account->id);
+	for (account = account_root; account; account = next) {
+		bool exists = account == account_root || cgroup_exists(account->id);
 
 		raw_spin_lock(&ledger_lock);
 		next = list_is_last(&account->list, &ledger.accounts) ?
@@ -333,8 +345,8 @@ int account_init(void)
 	int err;
 
 	for_each_kernel_tracepoint(match_tracepoint, NULL);
-	ledger.root = account_create(&cgrp_dfl_root.cgrp);
-	if (!ledger.root)
+	account_root = account_create(&cgrp_dfl_root.cgrp);
+	if (!account_root)
 		return -ENOMEM;
 	if (!rmdir_tracepoint) {
 		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed when somebody looks\n");
@@ -343,7 +355,7 @@ int account_init(void)
 	err = tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
 	if (err) {
 		rmdir_tracepoint = NULL;
-		account_put(ledger.root);
+		account_put(account_root);
 		account_exit();
 	}
 	return err;

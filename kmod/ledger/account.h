@@ -6,7 +6,7 @@
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
-#include <umacct.h>
+#include "ledger/settings.h"
 
 struct cgroup;
 
@@ -14,22 +14,23 @@ struct cgroup;
  * struct account - what the tasks of a cgroup hold
  * @id: the cgroup's
  * @parent: the account of the parent cgroup, NULL for the root's; referenced
- * @level: the cgroup's depth; the root's is 0
- * @cgrp: the cgroup, not referenced; NULL from its removal on
- * @seq: order of creation; a parent's is smaller than its children's
- * @refs: one for being listed, one from each child, client, record, unsent
- *	event and call under way
- * @dead: the cgroup was removed; see account_heir()
- * @own: bytes held by tasks of this cgroup, and of removed ones below it
  * @usage: bytes held in the whole subtree
  * @reserved: bytes of the subtree that the driver is allocating just now
- * @own_managed: as @own, of managed memory
- * @effective: the lowest hard limit from here up to the root
+ * @settings: changed by account_configure_locked() only
+ * @effective: the lowest hard limit from here up to the root; see
+ *	account_update_locked()
  * @effective_id: the account that sets it
- * @charge: as it was set
- * @charge_effective: what follows from it and from the ancestors
- * @over_soft: @usage is above @soft, and an event has said so
- * @view: see UMACCT_A_ACCOUNT_VIEW
+ * @charge_effective: what follows from the settings of this account and its ancestors
+ * @settings_at: the state of all settings that the three are worked out from
+ * @dead: the cgroup was removed; see account_heir()
+ * @over_soft: @usage is above the soft limit, and an event has said so
+ * @own: bytes held by tasks of this cgroup, and of removed ones below it
+ * @own_managed: as @own, of managed memory
+ * @level: the cgroup's depth; the root's is 0
+ * @refs: one for being listed, one from each child, client, record, unsent
+ *	event and call under way
+ * @seq: order of creation; a parent's is smaller than its children's
+ * @cgrp: the cgroup, not referenced; NULL from its removal on
  * @path: the cgroup's path from the root of the hierarchy
  *
  * The other members are the UMACCT_A_ACCOUNT_* attributes of the same name.
@@ -40,13 +41,13 @@ struct account {
 	u64 usage;
 	u64 reserved;
 	u64 peak;
-	u64 soft;
-	u64 hard;
+	struct account_settings settings;
+	u64 effective;
+	u64 effective_id;
+	u64 settings_at;
+	bool charge_effective;
 	bool dead;
 	bool over_soft;
-	bool view;
-	bool charge_effective;
-	u64 effective;
 	u64 own;
 	u64 charged;
 	u64 managed;
@@ -58,10 +59,7 @@ struct account {
 	u64 soft_count;
 	u64 hard_count;
 	u64 reserve_count;
-	u64 throttle_ns;
 	u64 throttled_ns;
-	u64 effective_id;
-	enum umacct_charge_mode charge;
 	u32 level;
 	u32 clients;
 	u32 refs;
@@ -73,6 +71,8 @@ struct account {
 	char path[];
 };
 
+extern struct account *account_root;
+
 int account_init(void);
 void account_exit(void);
 struct account *account_find_locked(u64 id);
@@ -81,7 +81,8 @@ struct account *account_open(u64 id);
 struct account *account_heir(struct account *account);
 void account_put_locked(struct account *account);
 void account_put(struct account *account);
-void account_inherit_locked(void);
+void account_update_locked(struct account *account);
+void account_configure_locked(struct account *account, const struct account_settings *settings);
 void account_refresh(void);
 
 #endif /* UMACCT_ACCOUNT_H */

@@ -180,11 +180,10 @@ static bool decide(struct allocation *alloc)
 	bool allowed = true;
 	u64 available = 0;
 
-	if (READ_ONCE(ledger.reserve))
+	if (READ_ONCE(settings.reserve))
 		available = (u64)si_mem_available() << PAGE_SHIFT;
 	lock_identified(alloc);
 	if (alloc->account && alloc->kind == RECORD_SYSTEM) {
-		alloc->charge = alloc->account->charge_effective;
 		allowed = limit_reserve_locked(alloc, available);
 		if (!allowed)
 			release_locked(alloc->account, alloc->client);
@@ -206,7 +205,7 @@ static bool decide(struct allocation *alloc)
  */
 bool ledger_begin(struct allocation *alloc)
 {
-	if (likely(!READ_ONCE(ledger.decides)) || alloc->kind != RECORD_SYSTEM)
+	if (likely(!READ_ONCE(settings.precheck)) || alloc->kind != RECORD_SYSTEM)
 		return true;
 	return decide(alloc);
 }
@@ -260,7 +259,7 @@ static void add_locked(const struct record *record, struct allocation *alloc)
 		account->allocs++;
 		if (account->usage > account->peak)
 			account->peak = account->usage;
-		if (unlikely(account->usage > account->soft))
+		if (unlikely(account->usage > account->settings.soft))
 			limit_rose_locked(account, alloc);
 	}
 }

@@ -17,25 +17,15 @@
 #include "ledger/allocation.h"
 #include "ledger/lock.h"
 
-struct account;
-
 /**
  * struct ledger - the totals and the lists
  * @accounts: all that are not dead, parents before children
  * @clients: in order of creation
  * @generation: changes whenever an account or a client comes or goes
- * @decides: some allocation may be refused or charged: accounts have to be found
- *	before the driver is asked
- * @hard_limits: accounts that have a hard limit
- * @charging: accounts that say that they are charged
- * @throttles: accounts that have a throttle
- * @views: accounts that ask for a view
  * @spares: records that are not in use
- * @reserve: bytes of MemAvailable that allocations must leave
- * @pending: bytes that the driver is allocating just now, where @reserve matters
+ * @pending: bytes that the driver is allocating just now, where there is a reserve
  */
 struct ledger {
-	struct account *root;
 	struct list_head accounts;
 	struct list_head clients;
 	u32 nr_accounts;
@@ -48,17 +38,10 @@ struct ledger {
 	u64 untracked;
 	u64 untracked_count;
 	u64 stale_count;
-	bool decides;
-	u32 hard_limits;
-	u32 charging;
-	u32 throttles;
-	u32 views;
 	struct hlist_head spares;
 	u32 nr_spares;
-	u64 reserve;
 	u64 reserve_count;
 	u64 pending;
-	bool charge_default;
 };
 
 extern struct ledger ledger;

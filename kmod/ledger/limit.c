@@ -26,7 +26,7 @@ static struct account *first_exceeded(struct account *account, u64 bytes)
 	for (; account; account = account->parent) {
 		u64 held = account->usage + account->reserved;
 
-		if (unlikely(held + bytes > account->hard))
+		if (unlikely(held + bytes > account->settings.hard))
 			return account;
 	}
 	return NULL;
@@ -60,7 +60,7 @@ static void refuse_hard(struct allocation *alloc, struct account *limiting)
 	count_refusal(alloc->account);
 	limiting->hard_count++;
 	event_post_locked(UMACCT_EVENT_HARD_REFUSED, alloc->account, limiting,
-			  alloc->bytes, limiting->usage, limiting->hard);
+			  alloc->bytes, limiting->usage, limiting->settings.hard);
 }
 
 static void refuse_reserve(struct allocation *alloc, u64 available)
@@ -74,7 +74,7 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
 		account->reserve_count++;
 	ledger.reserve_count++;
 	event_post_locked(UMACCT_EVENT_RESERVE_REFUSED, alloc->account, NULL,
-			  alloc->bytes, available, ledger.reserve);
+			  alloc->bytes, available, settings.reserve);
 }
 
 /**
@@ -83,7 +83,8 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
  * @available: MemAvailable in bytes, taken a moment ago; not used where there
  *	is no reserve
  *
- * If so, its bytes are reserved until limit_unreserve_locked().
+ * If so, its bytes are reserved until limit_unreserve_locked(), and @alloc says
+ * whether to have it charged.
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
@@ -92,6 +93,8 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
 {
 	struct account *account = alloc->account;
 
+	account_update_locked(account);
+	alloc->charge = account->charge_effective;
 	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
 		struct account *limiting = first_exceeded(account, alloc->bytes);
 
@@ -100,8 +103,8 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
 			return false;
 		}
 	}
-	if (unlikely(ledger.reserve)) {
-		if (ledger.pending + alloc->bytes + ledger.reserve > available) {
+	if (unlikely(settings.reserve)) {
+		if (ledger.pending + alloc->bytes + settings.reserve > available) {
 			refuse_reserve(alloc, available);
 			return false;
 		}
@@ -138,10 +141,10 @@ void limit_unreserve_locked(struct allocation *alloc)
 /* Grows with the excess, to the account's longest at an eighth above the limit. */
 static u64 penalty_ns(const struct account *account)
 {
-	u64 full = max(account->soft / FULL_PENALTY_PART, 1ULL);
-	u64 excess = min(account->usage - account->soft, full);
+	u64 full = max(account->settings.soft / FULL_PENALTY_PART, 1ULL);
+	u64 excess = min(account->usage - account->settings.soft, full);
 
-	return mul_u64_u64_div_u64(account->throttle_ns, excess, full);
+	return mul_u64_u64_div_u64(account->settings.throttle_ns, excess, full);
 }
 
 static void crossed_soft(struct account *account, u64 bytes)
@@ -151,7 +154,7 @@ static void crossed_soft(struct account *account, u64 bytes)
 	account->over_soft = true;
 	account->soft_count++;
 	event_post_locked(UMACCT_EVENT_SOFT_CROSSED, account, account, bytes,
-			  account->usage, account->soft);
+			  account->usage, account->settings.soft);
 }
 
 /**
@@ -163,7 +166,7 @@ static void crossed_soft(struct account *account, u64 bytes)
  */
 void limit_rose_locked(struct account *account, struct allocation *alloc)
 {
-	if (account->throttle_ns) {
+	if (account->settings.throttle_ns) {
 		u64 ns = penalty_ns(account);
 
 		if (ns > alloc->penalty_ns) {
@@ -183,46 +186,15 @@ void limit_rose_locked(struct account *account, struct allocation *alloc)
  */
 void limit_fell_locked(struct account *account, u64 bytes)
 {
-	if (account->usage > account->soft)
+	if (account->usage > account->settings.soft)
 		return;
 	account->over_soft = false;
 	event_post_locked(UMACCT_EVENT_SOFT_RECOVERED, account, account, bytes,
-			  account->usage, account->soft);
+			  account->usage, account->settings.soft);
 }
 
 /**
- * limit_decides_locked() - work out anew whether an allocation may be refused or charged
- *
- * Context: ledger_lock held.
- */
-void limit_decides_locked(void)
-{
-	WRITE_ONCE(ledger.decides, ledger.hard_limits || ledger.reserve || ledger.charging ||
-				   ledger.charge_default);
-}
-
-/**
- * limit_count_locked() - count what an account asks for in the ledger's totals
- * @account: the account
- * @by: 1 to count it, -1 to take it out
- *
- * Context: ledger_lock held.
- */
-void limit_count_locked(const struct account *account, int by)
-{
-	if (account->hard != UMACCT_UNLIMITED)
-		ledger.hard_limits += by;
-	if (account->charge == UMACCT_CHARGE_ON)
-		ledger.charging += by;
-	if (account->throttle_ns)
-		ledger.throttles += by;
-	if (account->view)
-		ledger.views += by;
-	limit_decides_locked();
-}
-
-/**
- * limit_set() - change limits and modes of an account
+ * limit_set() - change settings of an account
  * @account: the account
  * @change: what to change
  * @why: set to a sentence if the change is refused
@@ -234,30 +206,29 @@ void limit_count_locked(const struct account *account, int by)
  */
 int limit_set(struct account *account, const struct limit_change *change, const char **why)
 {
-	u64 soft, hard;
+	struct account_settings to;
 	int err = 0;
 
 	raw_spin_lock(&ledger_lock);
-	soft = change->mask & LIMIT_SOFT ? change->soft : account->soft;
-	hard = change->mask & LIMIT_HARD ? change->hard : account->hard;
-	if (hard != UMACCT_UNLIMITED && soft != UMACCT_UNLIMITED && soft > hard) {
+	to = account->settings;
+	if (change->mask & LIMIT_SOFT)
+		to.soft = change->to.soft;
+	if (change->mask & LIMIT_HARD)
+		to.hard = change->to.hard;
+	if (change->mask & LIMIT_THROTTLE)
+		to.throttle_ns = change->to.throttle_ns;
+	if (change->mask & LIMIT_VIEW)
+		to.view = change->to.view;
+	if (change->mask & LIMIT_CHARGE)
+		to.charge = change->to.charge;
+	if (to.hard != UMACCT_UNLIMITED && to.soft != UMACCT_UNLIMITED && to.soft > to.hard) {
 		*why = "the soft limit would be above the hard limit";
 		err = -EINVAL;
 		goto out;
 	}
-	limit_count_locked(account, -1);
-	account->soft = soft;
-	account->hard = hard;
-	if (change->mask & LIMIT_THROTTLE)
-		account->throttle_ns = change->throttle_ns;
-	if (change->mask & LIMIT_VIEW)
-		account->view = change->view;
-	if (change->mask & LIMIT_CHARGE)
-		account->charge = change->charge;
-	limit_count_locked(account, 1);
-	account_inherit_locked();
+	account_configure_locked(account, &to);
 	if (change->mask & LIMIT_SOFT) {
-		if (account->usage > soft)
+		if (account->usage > to.soft)
 			crossed_soft(account, 0);
 		else if (account->over_soft)
 			limit_fell_locked(account, 0);
@@ -266,18 +237,4 @@ out:
 	raw_spin_unlock(&ledger_lock);
 	event_kick();
 	return err;
-}
-
-/**
- * limit_set_reserve() - change how much of MemAvailable must be left
- * @bytes: 0 for none
- *
- * Context: ledger_lock not held.
- */
-void limit_set_reserve(u64 bytes)
-{
-	raw_spin_lock(&ledger_lock);
-	ledger.reserve = bytes;
-	limit_decides_locked();
-	raw_spin_unlock(&ledger_lock);
 }

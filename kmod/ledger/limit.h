@@ -4,26 +4,19 @@
 
 #include <linux/types.h>
 
-#include <umacct.h>
-
 #include "ledger/allocation.h"
+#include "ledger/settings.h"
+
+struct account;
 
 /**
  * struct limit_change - what to change about an account
- * @mask: bits of enum limit_field: which of the others count
- * @soft: bytes or UMACCT_UNLIMITED
- * @hard: bytes or UMACCT_UNLIMITED
- * @throttle_ns: longest delay of one ioctl above @soft, 0 for none
- * @view: see UMACCT_A_ACCOUNT_VIEW
- * @charge: see enum umacct_charge_mode
+ * @mask: bits of enum limit_field: which of the settings count
+ * @to: the settings
  */
 struct limit_change {
 	unsigned int mask;
-	u64 soft;
-	u64 hard;
-	u64 throttle_ns;
-	bool view;
-	enum umacct_charge_mode charge;
+	struct account_settings to;
 };
 
 enum limit_field {
@@ -41,9 +34,6 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available);
 void limit_unreserve_locked(struct allocation *alloc);
 void limit_rose_locked(struct account *account, struct allocation *alloc);
 void limit_fell_locked(struct account *account, u64 bytes);
-void limit_decides_locked(void);
-void limit_count_locked(const struct account *account, int by);
 int limit_set(struct account *account, const struct limit_change *change, const char **why);
-void limit_set_reserve(u64 bytes);
 
 #endif /* UMACCT_LIMIT_H */

@@ -150,9 +150,9 @@ static int put_account(struct sk_buff *skb, const struct reader *reader,
 		{ UMACCT_A_ACCOUNT_FREES, a->frees },
 		{ UMACCT_A_ACCOUNT_FAILURES, a->failures },
 		{ UMACCT_A_ACCOUNT_REFUSALS, a->refusals },
-		{ UMACCT_A_ACCOUNT_SOFT, a->soft },
-		{ UMACCT_A_ACCOUNT_HARD, a->hard },
-		{ UMACCT_A_ACCOUNT_THROTTLE, a->throttle_ns },
+		{ UMACCT_A_ACCOUNT_SOFT, a->settings.soft },
+		{ UMACCT_A_ACCOUNT_HARD, a->settings.hard },
+		{ UMACCT_A_ACCOUNT_THROTTLE, a->settings.throttle_ns },
 		{ UMACCT_A_ACCOUNT_EFFECTIVE, a->effective },
 		{ UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT, a->soft_count },
 		{ UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT, a->hard_count },
@@ -164,8 +164,8 @@ static int put_account(struct sk_buff *skb, const struct reader *reader,
 	    nla_put_u32(skb, UMACCT_A_ACCOUNT_LEVEL, a->level) ||
 	    nla_put_string(skb, UMACCT_A_ACCOUNT_PATH, path_for(reader, a)) ||
 	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CLIENTS, a->clients) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_VIEW, a->view) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE, a->charge) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_VIEW, a->settings.view) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE, a->settings.charge) ||
 	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE,
 			a->charge_effective ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
 		return -EMSGSIZE;
@@ -261,15 +261,15 @@ static int put_ledger(struct sk_buff *skb)
 	raw_spin_lock(&ledger_lock);
 	{
 		const struct u64_attr numbers[] = {
-			{ UMACCT_A_STATUS_USAGE, ledger.root->usage },
-			{ UMACCT_A_STATUS_CHARGED, ledger.root->charged },
+			{ UMACCT_A_STATUS_USAGE, account_root->usage },
+			{ UMACCT_A_STATUS_CHARGED, account_root->charged },
 			{ UMACCT_A_STATUS_DRIVER_USAGE, ledger.driver_usage },
 			{ UMACCT_A_STATUS_DRIVER_PEAK, ledger.driver_peak },
-			{ UMACCT_A_STATUS_MANAGED, ledger.root->managed },
+			{ UMACCT_A_STATUS_MANAGED, account_root->managed },
 			{ UMACCT_A_STATUS_UNTRACKED, ledger.untracked },
 			{ UMACCT_A_STATUS_UNTRACKED_COUNT, ledger.untracked_count },
 			{ UMACCT_A_STATUS_STALE_COUNT, ledger.stale_count },
-			{ UMACCT_A_STATUS_RESERVE, ledger.reserve },
+			{ UMACCT_A_STATUS_RESERVE, settings.reserve },
 			{ UMACCT_A_STATUS_RESERVE_COUNT, ledger.reserve_count },
 			{ UMACCT_A_STATUS_EVENTS_SENT, events.posted },
 			{ UMACCT_A_STATUS_EVENTS_LOST, events.lost },
@@ -281,7 +281,7 @@ static int put_ledger(struct sk_buff *skb)
 		     nla_put_u32(skb, UMACCT_A_STATUS_CLIENTS, ledger.nr_clients) ||
 		     nla_put_u32(skb, UMACCT_A_STATUS_RECORDS, ledger.nr_records) ||
 		     nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
-				 ledger.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF)))
+				 settings.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF)))
 		err = -EMSGSIZE;
 	raw_spin_unlock(&ledger_lock);
 	return err;
@@ -355,6 +355,8 @@ static int account_get_doit(struct sk_buff *request, struct genl_info *info)
 		goto err;
 	raw_spin_lock(&ledger_lock);
 	account = account_find_locked(nla_get_u64(info->attrs[UMACCT_A_ACCOUNT_ID]));
+	if (account)
+		account_update_locked(account);
 	if (!account)
 		err = -ENOENT;
 	else if (!may_see(reader, account))
@@ -450,6 +452,7 @@ static int account_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 
 		if (account->seq <= reader->cursor || !is_asked_for(reader, account))
 			continue;
+		account_update_locked(account);
 		hdr = dump_row(skb, cb, UMACCT_CMD_ACCOUNT_GET);
 		if (!hdr || !dump_row_end(skb, hdr, put_account(skb, reader, account)))
 			break;
@@ -522,20 +525,20 @@ static int parse_change(struct genl_info *info, struct limit_change *change)
 	attr = attrs[UMACCT_A_ACCOUNT_SOFT];
 	if (attr) {
 		change->mask |= LIMIT_SOFT;
-		change->soft = nla_get_u64(attr);
+		change->to.soft = nla_get_u64(attr);
 	}
 	attr = attrs[UMACCT_A_ACCOUNT_HARD];
 	if (attr) {
 		change->mask |= LIMIT_HARD;
-		change->hard = nla_get_u64(attr);
+		change->to.hard = nla_get_u64(attr);
 	}
 	attr = attrs[UMACCT_A_ACCOUNT_THROTTLE];
 	if (attr) {
 		if (nla_get_u64(attr) && !is_possible(info, attr, throttle_possible))
 			return -EOPNOTSUPP;
 		change->mask |= LIMIT_THROTTLE;
-		change->throttle_ns = nla_get_u64(attr);
-		if (change->throttle_ns > LIMIT_THROTTLE_MAX_NS) {
+		change->to.throttle_ns = nla_get_u64(attr);
+		if (change->to.throttle_ns > LIMIT_THROTTLE_MAX_NS) {
 			NL_SET_ERR_MSG_ATTR(info->extack, attr,
 					    "a throttle is at most two seconds");
 			return -ERANGE;
@@ -544,15 +547,15 @@ static int parse_change(struct genl_info *info, struct limit_change *change)
 	attr = attrs[UMACCT_A_ACCOUNT_VIEW];
 	if (attr) {
 		change->mask |= LIMIT_VIEW;
-		change->view = nla_get_u32(attr);
-		if (change->view && !is_possible(info, attr, view_possible))
+		change->to.view = nla_get_u32(attr);
+		if (change->to.view && !is_possible(info, attr, view_possible))
 			return -EOPNOTSUPP;
 	}
 	attr = attrs[UMACCT_A_ACCOUNT_CHARGE];
 	if (attr) {
 		change->mask |= LIMIT_CHARGE;
-		change->charge = nla_get_u32(attr);
-		if (change->charge == UMACCT_CHARGE_ON &&
+		change->to.charge = nla_get_u32(attr);
+		if (change->to.charge == UMACCT_CHARGE_ON &&
 		    !is_possible(info, attr, charge_possible))
 			return -EOPNOTSUPP;
 	}
@@ -621,9 +624,11 @@ static int config_set_doit(struct sk_buff *request, struct genl_info *info)
 	    !is_possible(info, charge, charge_possible))
 		return -EOPNOTSUPP;
 	if (reserve)
-		limit_set_reserve(nla_get_u64(reserve));
-	if (charge)
-		charge_set_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
+		settings_set_reserve(nla_get_u64(reserve));
+	if (charge) {
+		settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
+		driver_rearm();
+	}
 	return 0;
 }
 

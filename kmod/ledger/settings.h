@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_SETTINGS_H
+#define UMACCT_SETTINGS_H
+
+#include <linux/types.h>
+
+#include <umacct.h>
+
+/**
+ * struct account_settings - what an administrator asks for
+ * @soft: bytes or UMACCT_UNLIMITED
+ * @hard: bytes or UMACCT_UNLIMITED
+ * @throttle_ns: longest delay of one ioctl above @soft, 0 for none
+ * @charge: have the kernel charge what is allocated?
+ * @view: see UMACCT_A_ACCOUNT_VIEW
+ */
+struct account_settings {
+	u64 soft;
+	u64 hard;
+	u64 throttle_ns;
+	enum umacct_charge_mode charge;
+	bool view;
+};
+
+/* Nothing is asked for. */
+#define NO_SETTINGS	((struct account_settings) {				\
+	.soft = UMACCT_UNLIMITED,						\
+	.hard = UMACCT_UNLIMITED,						\
+})
+
+/**
+ * struct settings - what is asked for machine-wide, and by how many accounts
+ * @precheck: an allocation may be refused or charged: its account has to be found
+ *	before the driver is asked
+ * @charge_default: what accounts do that neither say nor inherit
+ * @reserve: bytes of MemAvailable that allocations must leave, 0 for none
+ * @hard_limits: accounts that have a hard limit
+ * @charging: accounts that say that they are charged
+ * @throttles: accounts that have a throttle
+ * @views: accounts that ask for a view
+ * @state: changes with any setting of any account
+ *
+ * Guarded by ledger_lock.
+ */
+struct settings {
+	bool precheck;
+	bool charge_default;
+	u64 reserve;
+	u32 hard_limits;
+	u32 charging;
+	u32 throttles;
+	u32 views;
+	u64 state;
+};
+
+extern struct settings settings;
+
+void settings_count_locked(const struct account_settings *of, int by);
+void settings_set_reserve(u64 bytes);
+void settings_set_charge_default(bool on);
+
+#endif /* UMACCT_SETTINGS_H */
