@@ -12,26 +12,9 @@
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/ledger.h"
+#include "ledger/lock.h"
 
 static struct dentry *dir;
-
-/*
- * Rows are walked by sequence number: a position is the last row's, so that a
- * row that goes meanwhile costs nothing but itself.
- */
-#define DEFINE_WALK(type, head)						\
-static struct type *type##_after(u64 seq)				\
-{									\
-	struct type *row;						\
-									\
-	list_for_each_entry(row, &ledger.head, list)			\
-		if (row->seq > seq)					\
-			return row;					\
-	return NULL;							\
-}
-
-DEFINE_WALK(account, accounts)
-DEFINE_WALK(client, clients)
 
 static const char *limit_text(u64 limit, char *buf, size_t len)
 {
@@ -47,9 +30,9 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 	struct account *a;
 
 	raw_spin_lock(&ledger_lock);
-	a = account_after(*cursor);
+	a = account_after_locked(*cursor);
 	if (a) {
-		*cursor = a->seq;
+		*cursor = a->row.seq;
 		seq_printf(seq, "%llu %s %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n",
 			   a->id, a->path, a->usage, a->own, a->peak, a->charged, a->managed,
 			   a->allocs, a->frees, a->failures, a->refusals,
@@ -77,9 +60,9 @@ static bool show_client(struct seq_file *seq, u64 *cursor)
 	struct client *c;
 
 	raw_spin_lock(&ledger_lock);
-	c = client_after(*cursor);
+	c = client_after_locked(*cursor);
 	if (c) {
-		*cursor = c->seq;
+		*cursor = c->row.seq;
 		seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %d %s\n",
 			   pid_nr(c->pid), c->start_time, account_heir(c->account)->id, c->usage,
 			   c->peak, c->charged, c->managed, c->allocs, c->frees,
@@ -119,18 +102,19 @@ static const char *const driver_names[] = {
 static int status_show(struct seq_file *seq, void *unused)
 {
 	const struct driver_profile *profile;
+	struct ledger_totals totals;
 	struct hook *const *at;
 
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
-	raw_spin_lock(&ledger_lock);
+	ledger_read_totals(&totals);
 	seq_printf(seq, "usage %llu\ncharged %llu\nmanaged %llu\ndriver_usage %llu\ndriver_peak %llu\n",
-		   account_root->usage, account_root->charged, account_root->managed,
-		   ledger.driver_usage, ledger.driver_peak);
+		   totals.usage, totals.charged, totals.managed, totals.records.driver_usage,
+		   totals.records.driver_peak);
 	seq_printf(seq, "untracked %llu\nuntracked_count %llu\nstale_count %llu\n",
-		   ledger.untracked, ledger.untracked_count, ledger.stale_count);
-	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n",
-		   ledger.nr_accounts, ledger.nr_clients, ledger.nr_records, settings.reserve);
-	raw_spin_unlock(&ledger_lock);
+		   totals.records.untracked, totals.records.untracked_count,
+		   totals.records.stale_count);
+	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n", totals.accounts,
+		   totals.clients, totals.records.nr, totals.settings.reserve);
 
 	driver_lock();
 	profile = driver_profile(HOOK_NVIDIA);

@@ -16,7 +16,8 @@
 #include "hooks/call.h"
 #include "hooks/hooks.h"
 #include "ledger/account.h"
-#include "ledger/ledger.h"
+#include "ledger/lock.h"
+#include "ledger/settings.h"
 #include "hooks/throttle.h"
 
 DECLARE_REDIRECT(long, ioctl, struct file *file, unsigned int cmd, unsigned long arg);

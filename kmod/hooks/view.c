@@ -21,7 +21,8 @@
 
 #include "hooks/hooks.h"
 #include "ledger/account.h"
-#include "ledger/ledger.h"
+#include "ledger/lock.h"
+#include "ledger/settings.h"
 #include "hooks/view.h"
 
 DECLARE_REDIRECT(void, si_meminfo, struct sysinfo *val);

@@ -18,7 +18,7 @@
 #include <linux/workqueue.h>
 
 #include "ledger/account.h"
-#include "ledger/ledger.h"
+#include "ledger/lock.h"
 
 #define ACCOUNT_HASH_BITS	12
 
@@ -29,6 +29,7 @@
 #define REMOVAL_DELAY		msecs_to_jiffies(20)
 
 struct account *account_root;
+struct rows account_rows;
 
 static DEFINE_HASHTABLE(account_hash, ACCOUNT_HASH_BITS);
 
@@ -77,6 +78,20 @@ struct account *account_find_locked(u64 id)
 		if (account->id == id)
 			return account;
 	return NULL;
+}
+
+/**
+ * account_after_locked() - the next account, in order of creation
+ * @seq: number of the last one's row, 0 for none
+ *
+ * Context: ledger_lock held.
+ * Return: the account, without a reference, or NULL.
+ */
+struct account *account_after_locked(u64 seq)
+{
+	struct row *row = row_after_locked(&account_rows, seq);
+
+	return row ? container_of(row, struct account, row) : NULL;
 }
 
 /**
@@ -204,12 +219,9 @@ static void account_add_locked(struct account *account, struct account *parent,
 	account->parent = parent;
 	if (parent)
 		parent->refs++;
-	account->seq = ++ledger.next_seq;
 	account->settings_at = U64_MAX;
 	hash_add(account_hash, &account->hash, account->id);
-	list_add_tail(&account->list, &ledger.accounts);
-	ledger.nr_accounts++;
-	ledger.generation++;
+	row_add_locked(&account_rows, &account->row);
 }
 
 /**
@@ -291,32 +303,34 @@ static void account_kill_locked(struct account *account)
 
 	account_configure_locked(account, &NO_SETTINGS);
 	hash_del(&account->hash);
-	list_del(&account->list);
+	row_remove_locked(&account_rows, &account->row);
 	account->dead = true;
 	heir = account_heir(account);
 	heir->own += account->own;
 	heir->own_managed += account->own_managed;
 	heir->clients += account->clients;
-	ledger.nr_accounts--;
-	ledger.generation++;
 	account_put_locked(account);
 }
 
 /* Hands over what removed cgroups owe. A worker is in the initial cgroup namespace. */
 static void removal_work_fn(struct work_struct *work)
 {
-	struct account *account, *next;
+	struct account *account;
+	u64 seq = 0;
 
-	/* Accounts leave the list here only, and join it at its end. */
+	/* Accounts leave the list here only. */
 	mutex_lock(&create_mutex);
-	for (account = account_root; account; account = next) {
-		bool exists = account == account_root || cgroup_exists(account->id);
-
+	for (;;) {
 		raw_spin_lock(&ledger_lock);
-		next = list_is_last(&account->list, &ledger.accounts) ?
-			NULL : list_next_entry(account, list);
-		if (!exists)
-			account_kill_locked(account);
+		account = account_after_locked(seq);
+		raw_spin_unlock(&ledger_lock);
+		if (!account)
+			break;
+		seq = account->row.seq;
+		if (account == account_root || cgroup_exists(account->id))
+			continue;
+		raw_spin_lock(&ledger_lock);
+		account_kill_locked(account);
 		raw_spin_unlock(&ledger_lock);
 	}
 	mutex_unlock(&create_mutex);
@@ -368,13 +382,15 @@ int account_init(void)
  */
 void account_exit(void)
 {
-	struct account *account, *next;
+	struct account *account;
 
 	if (rmdir_tracepoint) {
 		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
 		tracepoint_synchronize_unregister();
 	}
 	cancel_delayed_work_sync(&removal_work);
-	list_for_each_entry_safe(account, next, &ledger.accounts, list)
+	while ((account = account_after_locked(0))) {
+		row_remove_locked(&account_rows, &account->row);
 		kfree(account);
+	}
 }

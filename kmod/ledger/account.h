@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
+#include "ledger/row.h"
 #include "ledger/settings.h"
 
 struct cgroup;
@@ -29,7 +30,7 @@ struct cgroup;
  * @level: the cgroup's depth; the root's is 0
  * @refs: one for being listed, one from each child, client, record, unsent
  *	event and call under way
- * @seq: order of creation; a parent's is smaller than its children's
+ * @row: in account_rows, parents before children
  * @cgrp: the cgroup, not referenced; NULL from its removal on
  * @path: the cgroup's path from the root of the hierarchy
  *
@@ -63,19 +64,21 @@ struct account {
 	u32 level;
 	u32 clients;
 	u32 refs;
-	u64 seq;
 	struct cgroup *cgrp;
 	struct hlist_node hash;
-	struct list_head list;
+	struct row row;
 	struct rcu_head rcu;
 	char path[];
 };
 
+/* Guarded by ledger_lock. */
 extern struct account *account_root;
+extern struct rows account_rows;
 
 int account_init(void);
 void account_exit(void);
 struct account *account_find_locked(u64 id);
+struct account *account_after_locked(u64 seq);
 struct account *account_create(struct cgroup *cgrp);
 struct account *account_open(u64 id);
 struct account *account_heir(struct account *account);

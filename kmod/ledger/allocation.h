@@ -16,17 +16,17 @@ enum record_kind {
 /**
  * struct allocation - an allocation between ledger_begin() and ledger_end()
  * @bytes: what will leave the free list
- * @pages: how many the driver was asked for
  * @page_size: in blocks of this size, in bytes
+ * @pages: how many the driver was asked for
  * @kind: what it is
  *
- * The caller fills in the above; ledger_begin() the rest.
+ * The caller fills in the above and clears the rest, which is the ledger's:
  *
+ * @reserved: @bytes count as reserved in the account's branch
+ * @pending: @bytes count as pending for the reserve
+ * @charge: the account asks the kernel to charge
  * @account: whom it will count for; NULL for the driver's own
  * @client: who makes it; NULL for the driver's own
- * @reserved: @bytes count as reserved in the account's branch
- * @pending: @bytes count in the ledger's pending
- * @charge: the account asks the kernel to charge
  * @penalty_ns: after ledger_end(): how long the task should be made to wait for
  *	being above a soft limit, once it holds no lock of the driver
  * @penalty_id: the account that the wait counts for
@@ -37,11 +37,11 @@ struct allocation {
 	u32 pages;
 	enum record_kind kind;
 
-	struct account *account;
-	struct client *client;
 	bool reserved;
 	bool pending;
 	bool charge;
+	struct account *account;
+	struct client *client;
 	u64 penalty_ns;
 	u64 penalty_id;
 };

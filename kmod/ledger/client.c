@@ -11,12 +11,14 @@
 
 #include "ledger/account.h"
 #include "ledger/client.h"
-#include "ledger/ledger.h"
+#include "ledger/lock.h"
 
 #define CLIENT_HASH_BITS	12
 
 /* How long a client that holds nothing may outlive its process. */
 #define IDLE_DELAY	(2 * HZ)
+
+struct rows client_rows;
 
 static DEFINE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
 
@@ -43,6 +45,20 @@ struct client *client_find_locked(const struct pid *pid, u64 account_id)
 }
 
 /**
+ * client_after_locked() - the next client, in order of creation
+ * @seq: number of the last one's row, 0 for none
+ *
+ * Context: ledger_lock held.
+ * Return: the client, without a reference, or NULL.
+ */
+struct client *client_after_locked(u64 seq)
+{
+	struct row *row = row_after_locked(&client_rows, seq);
+
+	return row ? container_of(row, struct client, row) : NULL;
+}
+
+/**
  * client_alloc() - prepare a client for the current process
  *
  * Context: may sleep.
@@ -56,7 +72,7 @@ struct client *client_alloc(void)
 		return NULL;
 	client->pid = get_pid(task_tgid(current));
 	client->start_time = current->group_leader->start_boottime;
-	INIT_LIST_HEAD(&client->list);
+	RB_CLEAR_NODE(&client->row.node);
 	return client;
 }
 
@@ -72,13 +88,9 @@ void client_add_locked(struct client *fresh, struct account *account)
 {
 	fresh->account = account;
 	fresh->refs = 1;
-	fresh->listed = true;
-	fresh->seq = ++ledger.next_seq;
 	hash_add(client_hash, &fresh->hash, (unsigned long)fresh->pid);
-	list_add_tail(&fresh->list, &ledger.clients);
+	row_add_locked(&client_rows, &fresh->row);
 	account_heir(account)->clients++;
-	ledger.nr_clients++;
-	ledger.generation++;
 	queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
 }
 
@@ -131,14 +143,11 @@ void client_put_locked(struct client *client)
  */
 void client_unlist_locked(struct client *client)
 {
-	if (!client->listed)
+	if (RB_EMPTY_NODE(&client->row.node))
 		return;
-	client->listed = false;
 	hash_del(&client->hash);
-	list_del_init(&client->list);
+	row_remove_locked(&client_rows, &client->row);
 	account_heir(client->account)->clients--;
-	ledger.nr_clients--;
-	ledger.generation++;
 	client_put_locked(client);
 }
 
@@ -154,22 +163,34 @@ bool client_exited(const struct client *client)
 	return !pid_has_task(client->pid, PIDTYPE_TGID);
 }
 
+/* Looks at the next client; returns false if there is none. */
+static bool reap_next(u64 *seq, bool *idle)
+{
+	struct client *client;
+
+	raw_spin_lock(&ledger_lock);
+	client = client_after_locked(*seq);
+	if (client) {
+		*seq = client->row.seq;
+		if (!client->records) {
+			if (client_exited(client))
+				client_unlist_locked(client);
+			else
+				*idle = true;
+		}
+	}
+	raw_spin_unlock(&ledger_lock);
+	return client;
+}
+
 /* Returns whether there are clients left that hold nothing, to be looked at later. */
 static bool reap(void)
 {
-	struct client *client, *next;
 	bool idle = false;
+	u64 seq = 0;
 
-	raw_spin_lock(&ledger_lock);
-	list_for_each_entry_safe(client, next, &ledger.clients, list) {
-		if (client->records)
-			continue;
-		if (client_exited(client))
-			client_unlist_locked(client);
-		else
-			idle = true;
-	}
-	raw_spin_unlock(&ledger_lock);
+	while (reap_next(&seq, &idle))
+		cond_resched();
 	return idle;
 }
 
@@ -196,11 +217,11 @@ void client_reap(void)
  */
 void client_exit(void)
 {
-	struct client *client, *next;
+	struct client *client;
 
 	cancel_delayed_work_sync(&idle_work);
 	raw_spin_lock(&ledger_lock);
-	list_for_each_entry_safe(client, next, &ledger.clients, list)
+	while ((client = client_after_locked(0)))
 		client_unlist_locked(client);
 	raw_spin_unlock(&ledger_lock);
 }

@@ -8,6 +8,8 @@
 #include <linux/sched.h>
 #include <linux/types.h>
 
+#include "ledger/row.h"
+
 struct account;
 
 /**
@@ -17,8 +19,7 @@ struct account;
  * @start_time: as field 22 of /proc/PID/stat, in nanoseconds
  * @refs: one for being listed, one from each record and call under way
  * @records: live allocations
- * @listed: on the ledger's list; a client that isn't is only waiting for @refs
- * @seq: order of creation
+ * @row: in client_rows; a client that isn't is only waiting for @refs
  * @refused_tid: thread whose allocation was refused last
  * @refused_pages: how many pages it asked for
  * @refused_page_size: in pages of this size; with less it is the same refusal
@@ -35,20 +36,22 @@ struct client {
 	u64 allocs;
 	u64 frees;
 	u64 start_time;
-	u64 seq;
 	u32 refs;
 	u32 records;
-	bool listed;
 	pid_t refused_tid;
 	u32 refused_pages;
 	u64 refused_page_size;
 	char comm[TASK_COMM_LEN];
 	struct hlist_node hash;
-	struct list_head list;
+	struct row row;
 	struct rcu_head rcu;
 };
 
+/* Guarded by ledger_lock. */
+extern struct rows client_rows;
+
 struct client *client_find_locked(const struct pid *pid, u64 account_id);
+struct client *client_after_locked(u64 seq);
 struct client *client_alloc(void);
 void client_add_locked(struct client *fresh, struct account *account);
 void client_discard_locked(struct client *fresh, struct account *account);

@@ -2,9 +2,8 @@
 /*
  * Events on their way from an allocation, where the driver's locks are held, to
  * the listeners. A fixed queue takes them; a work item hands them to whom
- * event_init() names. What doesn't
- * fit is dropped, but has used up its sequence number, so that a reader sees
- * the gap.
+ * event_init() names. What doesn't fit is dropped, but has used up its sequence
+ * number, so that a reader sees the gap.
  */
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
@@ -12,7 +11,7 @@
 
 #include "ledger/account.h"
 #include "ledger/event.h"
-#include "ledger/ledger.h"
+#include "ledger/lock.h"
 
 #define EVENT_QUEUE	1024
 
@@ -127,17 +126,15 @@ void event_kick(void)
 }
 
 /**
- * event_counts() - how the delivery of events goes
+ * event_counts_locked() - how the delivery of events goes
  * @counts: filled in
  *
- * Context: ledger_lock not held.
+ * Context: ledger_lock held.
  */
-void event_counts(struct event_counts *counts)
+void event_counts_locked(struct event_counts *counts)
 {
-	raw_spin_lock(&ledger_lock);
 	counts->posted = posted;
 	counts->lost = lost;
-	raw_spin_unlock(&ledger_lock);
 }
 
 /**

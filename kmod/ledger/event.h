@@ -49,7 +49,7 @@ void event_init(void (*send)(const struct event *event));
 void event_post_locked(enum umacct_event_type type, struct account *account,
 		       struct account *limit_account, u64 size, u64 usage, u64 limit);
 void event_kick(void);
-void event_counts(struct event_counts *counts);
+void event_counts_locked(struct event_counts *counts);
 void event_flush(void);
 void event_exit(void);
 

@@ -7,44 +7,42 @@
  *    and for each of its ancestors;
  *  - a client for each process of an account;
  *  - a record for each live allocation, found by the driver's handle.
+ *
+ * This is what hooks and readers call.
  */
 #ifndef UMACCT_LEDGER_H
 #define UMACCT_LEDGER_H
 
-#include <linux/list.h>
 #include <linux/types.h>
 
 #include "ledger/allocation.h"
-#include "ledger/lock.h"
+#include "ledger/event.h"
+#include "ledger/record.h"
+#include "ledger/settings.h"
 
 /**
- * struct ledger - the totals and the lists
- * @accounts: all that are not dead, parents before children
- * @clients: in order of creation
- * @generation: changes whenever an account or a client comes or goes
- * @spares: records that are not in use
- * @pending: bytes that the driver is allocating just now, where there is a reserve
+ * struct ledger_totals - the ledger's sums, all of one moment
+ * @usage: bytes held for all accounts
+ * @charged: part of @usage that the kernel's memory controller sees
+ * @managed: bytes of managed memory
+ * @records: see struct record_totals
+ * @settings: see struct settings
+ * @events: see struct event_counts
+ * @reserve_count: allocations refused for the reserve
+ * @accounts: how many there are
+ * @clients: how many there are
  */
-struct ledger {
-	struct list_head accounts;
-	struct list_head clients;
-	u32 nr_accounts;
-	u32 nr_clients;
-	u32 nr_records;
-	u32 generation;
-	u64 next_seq;
-	u64 driver_usage;
-	u64 driver_peak;
-	u64 untracked;
-	u64 untracked_count;
-	u64 stale_count;
-	struct hlist_head spares;
-	u32 nr_spares;
+struct ledger_totals {
+	u64 usage;
+	u64 charged;
+	u64 managed;
+	struct record_totals records;
+	struct settings settings;
+	struct event_counts events;
 	u64 reserve_count;
-	u64 pending;
+	u32 accounts;
+	u32 clients;
 };
-
-extern struct ledger ledger;
 
 int ledger_init(void);
 void ledger_exit(void);
@@ -53,5 +51,6 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 u64 ledger_free(unsigned long key);
 u64 ledger_drop(bool managed);
 void ledger_refresh(void);
+void ledger_read_totals(struct ledger_totals *totals);
 
 #endif /* UMACCT_LEDGER_H */

@@ -15,11 +15,17 @@
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/event.h"
-#include "ledger/ledger.h"
 #include "ledger/limit.h"
+#include "ledger/lock.h"
+#include "ledger/settings.h"
 
 /* Excess at which the penalty is the longest, as a part of the limit. */
 #define FULL_PENALTY_PART	8
+
+u64 limit_reserve_count;
+
+/* Bytes that the driver is allocating just now, where there is a reserve. */
+static u64 pending;
 
 static struct account *first_exceeded(struct account *account, u64 bytes)
 {
@@ -72,7 +78,7 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
 	count_refusal(alloc->account);
 	for (account = alloc->account; account; account = account->parent)
 		account->reserve_count++;
-	ledger.reserve_count++;
+	limit_reserve_count++;
 	event_post_locked(UMACCT_EVENT_RESERVE_REFUSED, alloc->account, NULL,
 			  alloc->bytes, available, settings.reserve);
 }
@@ -104,11 +110,11 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
 		}
 	}
 	if (unlikely(settings.reserve)) {
-		if (ledger.pending + alloc->bytes + settings.reserve > available) {
+		if (pending + alloc->bytes + settings.reserve > available) {
 			refuse_reserve(alloc, available);
 			return false;
 		}
-		ledger.pending += alloc->bytes;
+		pending += alloc->bytes;
 		alloc->pending = true;
 	}
 	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
@@ -135,7 +141,7 @@ void limit_unreserve_locked(struct allocation *alloc)
 		for (account = alloc->account; account; account = account->parent)
 			account->reserved -= alloc->bytes;
 	if (alloc->pending)
-		ledger.pending -= alloc->bytes;
+		pending -= alloc->bytes;
 }
 
 /* Grows with the excess, to the account's longest at an eighth above the limit. */

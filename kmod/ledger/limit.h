@@ -30,6 +30,9 @@ enum limit_field {
 /* What an administrator may ask for at most: a stalled task must stay a task. */
 #define LIMIT_THROTTLE_MAX_NS	(2ULL * NSEC_PER_SEC)
 
+/* Allocations refused for the reserve; guarded by ledger_lock. */
+extern u64 limit_reserve_count;
+
 bool limit_reserve_locked(struct allocation *alloc, u64 available);
 void limit_unreserve_locked(struct allocation *alloc);
 void limit_rose_locked(struct account *account, struct allocation *alloc);

@@ -2,33 +2,36 @@
 #ifndef UMACCT_RECORD_H
 #define UMACCT_RECORD_H
 
-#include <linux/list.h>
 #include <linux/types.h>
 
 #include "ledger/allocation.h"
 
-struct account;
-struct client;
-
 /**
- * struct record - one live allocation
- * @key: the driver's handle
- * @bytes: what left the free list
- * @client: who made it; NULL for the driver itself and where no process did
- * @account: whom it counts for; NULL for the driver itself
- * @kind: what it is
- * @charged: the kernel's memory controller sees it
- *
- * Holds a reference on @client, or on @account where there is no client.
+ * struct record_totals - what all records come to
+ * @driver_usage: bytes that the driver holds for itself
+ * @driver_peak: the most it ever did
+ * @untracked: bytes ever allocated that could not be recorded
+ * @untracked_count: allocations of that kind
+ * @stale_count: records whose free was never seen, dropped
+ * @nr: records
  */
-struct record {
-	struct hlist_node hash;
-	unsigned long key;
-	u64 bytes;
-	struct client *client;
-	struct account *account;
-	enum record_kind kind;
-	bool charged;
+struct record_totals {
+	u64 driver_usage;
+	u64 driver_peak;
+	u64 untracked;
+	u64 untracked_count;
+	u64 stale_count;
+	u32 nr;
 };
+
+/* Guarded by ledger_lock. */
+extern struct record_totals record_totals;
+
+int record_init(void);
+void record_exit(void);
+void record_refill(void);
+void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged);
+u64 record_erase_locked(unsigned long key);
+u64 record_drop(bool managed);
 
 #endif /* UMACCT_RECORD_H */

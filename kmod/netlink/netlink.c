@@ -4,9 +4,8 @@
  *
  * Who may see what is decided once, at the start of a request, and carried
  * through a dump in struct reader: later parts of a dump may run in another
- * task. A dump walks a list that only grows at its end, by sequence numbers, so
- * it goes on where it was whatever came or went meanwhile; it is marked as
- * interrupted then.
+ * task. A dump takes one row at a time; it is marked as interrupted if some came
+ * or went meanwhile.
  */
 #include <linux/cgroup.h>
 #include <linux/nsproxy.h>
@@ -23,6 +22,7 @@
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
+#include "ledger/lock.h"
 #include "netlink/netlink.h"
 #include "hooks/throttle.h"
 #include "hooks/view.h"
@@ -32,7 +32,7 @@
  * @all: sees every account
  * @own: otherwise, sees the subtree of this cgroup
  * @subtree: asked for this subtree only, or 0
- * @cursor: dumps: the last object that was sent, by its sequence number
+ * @cursor: dumps: number of the last row that was looked at
  * @pids: pid namespace that pids are told in; referenced
  * @prefix: path of the root of the cgroup namespace that paths are told in
  */
@@ -252,39 +252,37 @@ static u32 status_flags(void)
 	return flags;
 }
 
-static int put_ledger(struct sk_buff *skb)
+static int put_totals(struct sk_buff *skb)
 {
-	struct event_counts events;
-	int err;
+	struct ledger_totals totals;
 
-	event_counts(&events);
-	raw_spin_lock(&ledger_lock);
+	ledger_read_totals(&totals);
 	{
 		const struct u64_attr numbers[] = {
-			{ UMACCT_A_STATUS_USAGE, account_root->usage },
-			{ UMACCT_A_STATUS_CHARGED, account_root->charged },
-			{ UMACCT_A_STATUS_DRIVER_USAGE, ledger.driver_usage },
-			{ UMACCT_A_STATUS_DRIVER_PEAK, ledger.driver_peak },
-			{ UMACCT_A_STATUS_MANAGED, account_root->managed },
-			{ UMACCT_A_STATUS_UNTRACKED, ledger.untracked },
-			{ UMACCT_A_STATUS_UNTRACKED_COUNT, ledger.untracked_count },
-			{ UMACCT_A_STATUS_STALE_COUNT, ledger.stale_count },
-			{ UMACCT_A_STATUS_RESERVE, settings.reserve },
-			{ UMACCT_A_STATUS_RESERVE_COUNT, ledger.reserve_count },
-			{ UMACCT_A_STATUS_EVENTS_SENT, events.posted },
-			{ UMACCT_A_STATUS_EVENTS_LOST, events.lost },
+			{ UMACCT_A_STATUS_USAGE, totals.usage },
+			{ UMACCT_A_STATUS_CHARGED, totals.charged },
+			{ UMACCT_A_STATUS_DRIVER_USAGE, totals.records.driver_usage },
+			{ UMACCT_A_STATUS_DRIVER_PEAK, totals.records.driver_peak },
+			{ UMACCT_A_STATUS_MANAGED, totals.managed },
+			{ UMACCT_A_STATUS_UNTRACKED, totals.records.untracked },
+			{ UMACCT_A_STATUS_UNTRACKED_COUNT, totals.records.untracked_count },
+			{ UMACCT_A_STATUS_STALE_COUNT, totals.records.stale_count },
+			{ UMACCT_A_STATUS_RESERVE, totals.settings.reserve },
+			{ UMACCT_A_STATUS_RESERVE_COUNT, totals.reserve_count },
+			{ UMACCT_A_STATUS_EVENTS_SENT, totals.events.posted },
+			{ UMACCT_A_STATUS_EVENTS_LOST, totals.events.lost },
 		};
 
-		err = put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD);
+		if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD))
+			return -EMSGSIZE;
 	}
-	if (!err && (nla_put_u32(skb, UMACCT_A_STATUS_ACCOUNTS, ledger.nr_accounts) ||
-		     nla_put_u32(skb, UMACCT_A_STATUS_CLIENTS, ledger.nr_clients) ||
-		     nla_put_u32(skb, UMACCT_A_STATUS_RECORDS, ledger.nr_records) ||
-		     nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
-				 settings.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF)))
-		err = -EMSGSIZE;
-	raw_spin_unlock(&ledger_lock);
-	return err;
+	if (nla_put_u32(skb, UMACCT_A_STATUS_ACCOUNTS, totals.accounts) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_CLIENTS, totals.clients) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_RECORDS, totals.records.nr) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
+			totals.settings.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static int put_driver(struct sk_buff *skb)
@@ -323,7 +321,7 @@ static int status_get_doit(struct sk_buff *request, struct genl_info *info)
 	ledger_refresh();
 	hdr = genlmsg_put_reply(skb, info, &family, 0, UMACCT_CMD_STATUS_GET);
 	if (!hdr || nla_put_string(skb, UMACCT_A_STATUS_MODULE_VERSION, UMACCT_VERSION) ||
-	    put_ledger(skb) || put_driver(skb)) {
+	    put_totals(skb) || put_driver(skb)) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}
@@ -424,6 +422,7 @@ static void *dump_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
 				NLM_F_MULTI, cmd);
 
+	cb->seq = row_generation();
 	if (hdr)
 		genl_dump_check_consistent(cb, hdr);
 	return hdr;
@@ -440,48 +439,74 @@ static bool dump_row_end(struct sk_buff *skb, void *hdr, int err)
 	return true;
 }
 
-static int account_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
+/*
+ * One row under the lock at a time. Both return 1 if there was a row, whether or not
+ * the reader may see it, 0 if there is none left, and -EMSGSIZE if it doesn't fit.
+ */
+static int dump_account(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct reader *reader = dump_reader(cb);
 	struct account *account;
+	int ret = 1;
+	void *hdr;
 
 	raw_spin_lock(&ledger_lock);
-	cb->seq = ledger.generation;
-	list_for_each_entry(account, &ledger.accounts, list) {
-		void *hdr;
-
-		if (account->seq <= reader->cursor || !is_asked_for(reader, account))
-			continue;
+	account = account_after_locked(reader->cursor);
+	if (!account) {
+		ret = 0;
+	} else if (is_asked_for(reader, account)) {
 		account_update_locked(account);
 		hdr = dump_row(skb, cb, UMACCT_CMD_ACCOUNT_GET);
 		if (!hdr || !dump_row_end(skb, hdr, put_account(skb, reader, account)))
-			break;
-		reader->cursor = account->seq;
+			ret = -EMSGSIZE;
 	}
+	if (ret > 0)
+		reader->cursor = account->row.seq;
 	raw_spin_unlock(&ledger_lock);
+	return ret;
+}
+
+static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct reader *reader = dump_reader(cb);
+	struct account *account;
+	struct client *client;
+	int ret = 1;
+	void *hdr;
+
+	raw_spin_lock(&ledger_lock);
+	client = client_after_locked(reader->cursor);
+	account = client ? account_heir(client->account) : NULL;
+	if (!client) {
+		ret = 0;
+	} else if (is_asked_for(reader, account)) {
+		hdr = dump_row(skb, cb, UMACCT_CMD_CLIENT_GET);
+		if (!hdr || !dump_row_end(skb, hdr, put_client(skb, reader, client, account)))
+			ret = -EMSGSIZE;
+	}
+	if (ret > 0)
+		reader->cursor = client->row.seq;
+	raw_spin_unlock(&ledger_lock);
+	return ret;
+}
+
+static int dump_rows(struct sk_buff *skb, struct netlink_callback *cb,
+		     int (*dump_one)(struct sk_buff *skb, struct netlink_callback *cb))
+{
+	while (dump_one(skb, cb) > 0)
+		cond_resched();
+	cb->seq = row_generation();
 	return skb->len;
+}
+
+static int account_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_rows(skb, cb, dump_account);
 }
 
 static int client_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct reader *reader = dump_reader(cb);
-	struct client *client;
-
-	raw_spin_lock(&ledger_lock);
-	cb->seq = ledger.generation;
-	list_for_each_entry(client, &ledger.clients, list) {
-		struct account *account = account_heir(client->account);
-		void *hdr;
-
-		if (client->seq <= reader->cursor || !is_asked_for(reader, account))
-			continue;
-		hdr = dump_row(skb, cb, UMACCT_CMD_CLIENT_GET);
-		if (!hdr || !dump_row_end(skb, hdr, put_client(skb, reader, client, account)))
-			break;
-		reader->cursor = client->seq;
-	}
-	raw_spin_unlock(&ledger_lock);
-	return skb->len;
+	return dump_rows(skb, cb, dump_client);
 }
 
 /* NL_SET_ERR_MSG() wants its text as a literal; ours are constants too. */

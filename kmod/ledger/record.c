@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Records: a live allocation each, found by the driver's handle; and what they come
+ * to in the accounts of their branch and in their client.
+ *
+ * Records come from a stock of spare ones: cheaper than the slab allocator, and
+ * there when that has nothing to give.
+ */
+#include <linux/hash.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#include "ledger/account.h"
+#include "ledger/attribution.h"
+#include "ledger/client.h"
+#include "ledger/limit.h"
+#include "ledger/lock.h"
+#include "ledger/record.h"
+
+/* One bucket for this many bytes of memory: most allocations of size are larger. */
+#define BYTES_PER_BUCKET	SZ_1M
+
+/* The stock of spare records. */
+#define SPARES_LOW		16
+#define SPARES_HIGH		64
+
+/* Records that are dropped at a time: nobody waits longer for the lock. */
+#define DROP_BATCH		64
+
+/**
+ * struct record - one live allocation
+ * @hash: in the table, or among the spare ones
+ * @key: the driver's handle
+ * @bytes: what left the free list
+ * @client: who made it; NULL for the driver itself and where no process did
+ * @account: whom it counts for; NULL for the driver itself
+ * @kind: what it is
+ * @charged: the kernel's memory controller sees it
+ *
+ * Holds a reference on @client, or on @account where there is no client.
+ */
+struct record {
+	struct hlist_node hash;
+	unsigned long key;
+	u64 bytes;
+	struct client *client;
+	struct account *account;
+	enum record_kind kind;
+	bool charged;
+};
+
+struct record_totals record_totals;
+
+static struct kmem_cache *record_cache;
+static struct hlist_head *record_hash;
+static unsigned int record_hash_bits;
+
+/* Guarded by ledger_lock. */
+static HLIST_HEAD(spares);
+static u32 nr_spares;
+
+static struct hlist_head *bucket(unsigned long key)
+{
+	return &record_hash[hash_long(key, record_hash_bits)];
+}
+
+static struct record *find_in(struct hlist_head *in, unsigned long key)
+{
+	struct record *record;
+
+	hlist_for_each_entry(record, in, hash)
+		if (record->key == key)
+			return record;
+	return NULL;
+}
+
+static struct record *spare_take_locked(void)
+{
+	struct record *record;
+
+	if (unlikely(hlist_empty(&spares)))
+		return NULL;
+	record = hlist_entry(spares.first, struct record, hash);
+	__hlist_del(&record->hash);
+	nr_spares--;
+	return record;
+}
+
+static void spare_put_locked(struct record *record)
+{
+	hlist_add_head(&record->hash, &spares);
+	nr_spares++;
+}
+
+/* The other way: what a wave of frees left is too much. */
+static void spares_trim(void)
+{
+	struct record *record;
+
+	do {
+		raw_spin_lock(&ledger_lock);
+		record = nr_spares > SPARES_HIGH ? spare_take_locked() : NULL;
+		raw_spin_unlock(&ledger_lock);
+		if (record)
+			kmem_cache_free(record_cache, record);
+	} while (record);
+}
+
+static void spares_fill(void)
+{
+	while (READ_ONCE(nr_spares) < SPARES_HIGH) {
+		struct record *record = kmem_cache_alloc(record_cache, GFP_KERNEL | __GFP_NOWARN);
+
+		if (!record)
+			return;
+		raw_spin_lock(&ledger_lock);
+		spare_put_locked(record);
+		raw_spin_unlock(&ledger_lock);
+	}
+}
+
+/**
+ * record_refill() - have some spare records, and not too many
+ *
+ * Context: may sleep; ledger_lock not held.
+ */
+void record_refill(void)
+{
+	u32 nr = READ_ONCE(nr_spares);
+
+	if (unlikely(nr < SPARES_LOW))
+		spares_fill();
+	else if (unlikely(nr > SPARES_HIGH))
+		spares_trim();
+}
+
+static void add_system_locked(const struct record *record, struct allocation *alloc)
+{
+	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
+	struct account *account = account_heir(record->account);
+
+	account->own += bytes;
+	for (; account; account = account->parent) {
+		account->usage += bytes;
+		account->charged += charged;
+		account->allocs++;
+		if (account->usage > account->peak)
+			account->peak = account->usage;
+		if (unlikely(account->usage > account->settings.soft))
+			limit_rose_locked(account, alloc);
+	}
+}
+
+static void remove_system_locked(const struct record *record)
+{
+	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
+	struct account *account = account_heir(record->account);
+
+	account->own -= bytes;
+	for (; account; account = account->parent) {
+		account->usage -= bytes;
+		account->charged -= charged;
+		account->frees++;
+		if (unlikely(account->over_soft))
+			limit_fell_locked(account, bytes);
+	}
+}
+
+static void move_managed_locked(const struct record *record, s64 bytes)
+{
+	struct account *account = account_heir(record->account);
+
+	account->own_managed += bytes;
+	for (; account; account = account->parent)
+		account->managed += bytes;
+}
+
+static void client_add_record_locked(struct client *client, const struct record *record)
+{
+	client->records++;
+	if (unlikely(record->kind == RECORD_MANAGED)) {
+		client->managed += record->bytes;
+		return;
+	}
+	client->allocs++;
+	client->usage += record->bytes;
+	client->peak = max(client->peak, client->usage);
+	if (record->charged)
+		client->charged += record->bytes;
+	memcpy(client->comm, current->comm, TASK_COMM_LEN);
+}
+
+static void client_remove_record_locked(struct client *client, const struct record *record)
+{
+	if (unlikely(record->kind == RECORD_MANAGED)) {
+		client->managed -= record->bytes;
+	} else {
+		client->frees++;
+		client->usage -= record->bytes;
+		if (record->charged)
+			client->charged -= record->bytes;
+	}
+	/* The usual end: a process that exits closes the driver. */
+	if (!--client->records &&
+	    (client_exited(client) ||
+	     ((current->flags & PF_EXITING) && client->pid == task_tgid(current))))
+		client_unlist_locked(client);
+}
+
+/* The record stays the caller's. */
+static void erase_locked(struct record *record)
+{
+	hlist_del(&record->hash);
+	record_totals.nr--;
+	if (likely(record->kind == RECORD_SYSTEM))
+		remove_system_locked(record);
+	else if (record->kind == RECORD_MANAGED)
+		move_managed_locked(record, -(s64)record->bytes);
+	else
+		record_totals.driver_usage -= record->bytes;
+	if (record->client)
+		client_remove_record_locked(record->client, record);
+	attribution_put_locked(record->account, record->client);
+}
+
+static noinline void erase_stale_locked(struct record *record)
+{
+	erase_locked(record);
+	spare_put_locked(record);
+	record_totals.stale_count++;
+}
+
+/**
+ * record_insert_locked() - the driver has allocated
+ * @alloc: attributed; its references pass to the record, and its penalty is set
+ * @key: the driver's handle
+ * @charged: the kernel's memory controller was charged
+ *
+ * What can't be recorded is counted as untracked.
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ */
+void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged)
+{
+	struct hlist_head *in = bucket(key);
+	struct record *record, *stale;
+
+	record = alloc->account || alloc->kind == RECORD_DRIVER ? spare_take_locked() : NULL;
+	if (unlikely(!record)) {
+		record_totals.untracked += alloc->bytes;
+		record_totals.untracked_count++;
+		attribution_put_locked(alloc->account, alloc->client);
+		return;
+	}
+	/* A handle that is handed out again was freed unseen. */
+	stale = find_in(in, key);
+	if (unlikely(stale))
+		erase_stale_locked(stale);
+	record->key = key;
+	record->bytes = alloc->bytes;
+	record->client = alloc->client;
+	record->account = alloc->account;
+	record->kind = alloc->kind;
+	record->charged = charged;
+	hlist_add_head(&record->hash, in);
+	record_totals.nr++;
+	if (record->client)
+		client_add_record_locked(record->client, record);
+	if (likely(record->kind == RECORD_SYSTEM)) {
+		add_system_locked(record, alloc);
+	} else if (record->kind == RECORD_MANAGED) {
+		move_managed_locked(record, record->bytes);
+	} else {
+		record_totals.driver_usage += record->bytes;
+		record_totals.driver_peak = max(record_totals.driver_peak,
+						record_totals.driver_usage);
+	}
+}
+
+/**
+ * record_erase_locked() - the driver has freed
+ * @key: its handle; one that was never recorded is ignored
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ * Return: the bytes that it was, or 0.
+ */
+u64 record_erase_locked(unsigned long key)
+{
+	struct record *record = find_in(bucket(key), key);
+
+	if (!record)
+		return 0;
+	erase_locked(record);
+	spare_put_locked(record);
+	return record->bytes;
+}
+
+/* Returns how many were dropped; fewer than DROP_BATCH when the bucket has no more. */
+static unsigned int drop_some(struct hlist_head *in, bool managed)
+{
+	struct hlist_node *next;
+	struct record *record;
+	unsigned int dropped = 0;
+
+	raw_spin_lock(&ledger_lock);
+	hlist_for_each_entry_safe(record, next, in, hash) {
+		if ((record->kind == RECORD_MANAGED) != managed)
+			continue;
+		erase_locked(record);
+		spare_put_locked(record);
+		if (++dropped == DROP_BATCH)
+			break;
+	}
+	raw_spin_unlock(&ledger_lock);
+	return dropped;
+}
+
+/**
+ * record_drop() - forget the records of a driver that is gone
+ * @managed: nvidia-uvm's, otherwise nvidia's
+ *
+ * Context: may sleep; no hook of that driver is armed. event_kick() must follow.
+ * Return: how many there were.
+ */
+u64 record_drop(bool managed)
+{
+	u64 dropped = 0;
+	unsigned int i, some;
+
+	for (i = 0; i < 1U << record_hash_bits; i++) {
+		if (hlist_empty(&record_hash[i]))
+			continue;
+		do {
+			some = drop_some(&record_hash[i], managed);
+			dropped += some;
+			spares_trim();
+			cond_resched();
+		} while (some == DROP_BATCH);
+	}
+	return dropped;
+}
+
+/**
+ * record_init() - make the table and the stock
+ *
+ * Context: module initialisation.
+ * Return: 0 or an error.
+ */
+int record_init(void)
+{
+	u64 memory = (u64)totalram_pages() << PAGE_SHIFT;
+
+	record_hash_bits = ilog2(clamp_t(u64, memory / BYTES_PER_BUCKET, SZ_4K, SZ_1M));
+	record_hash = kvcalloc(1U << record_hash_bits, sizeof(*record_hash), GFP_KERNEL);
+	record_cache = KMEM_CACHE(record, 0);
+	if (!record_hash || !record_cache) {
+		record_exit();
+		return -ENOMEM;
+	}
+	spares_fill();
+	return 0;
+}
+
+/**
+ * record_exit() - undo record_init(); there are no records any more
+ *
+ * Context: module exit.
+ */
+void record_exit(void)
+{
+	struct record *record;
+
+	while ((record = spare_take_locked()))
+		kmem_cache_free(record_cache, record);
+	kmem_cache_destroy(record_cache);
+	kvfree(record_hash);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/compiler.h>
+
+#include "ledger/lock.h"
+#include "ledger/row.h"
+
+/* Guarded by ledger_lock. */
+static u64 last_seq;
+static u32 generation;
+
+/**
+ * row_add_locked() - list an object behind all others
+ * @rows: the list
+ * @row: the object's; gets its number
+ *
+ * Context: ledger_lock held.
+ */
+void row_add_locked(struct rows *rows, struct row *row)
+{
+	struct rb_node **link = &rows->root.rb_node, *parent = NULL;
+
+	while (*link) {
+		parent = *link;
+		link = &parent->rb_right;
+	}
+	row->seq = ++last_seq;
+	rb_link_node(&row->node, parent, link);
+	rb_insert_color(&row->node, &rows->root);
+	rows->nr++;
+	WRITE_ONCE(generation, generation + 1);
+}
+
+/**
+ * row_remove_locked() - take an object off its list
+ * @rows: the list
+ * @row: the object's
+ *
+ * Context: ledger_lock held.
+ */
+void row_remove_locked(struct rows *rows, struct row *row)
+{
+	rb_erase(&row->node, &rows->root);
+	RB_CLEAR_NODE(&row->node);
+	rows->nr--;
+	WRITE_ONCE(generation, generation + 1);
+}
+
+/**
+ * row_after_locked() - the next row
+ * @rows: the list
+ * @seq: number of the last one, 0 for none
+ *
+ * Context: ledger_lock held.
+ * Return: the row, or NULL if there is none with a larger number.
+ */
+struct row *row_after_locked(const struct rows *rows, u64 seq)
+{
+	struct rb_node *at = rows->root.rb_node;
+	struct row *next = NULL;
+
+	while (at) {
+		struct row *row = rb_entry(at, struct row, node);
+
+		if (row->seq > seq) {
+			next = row;
+			at = at->rb_left;
+		} else {
+			at = at->rb_right;
+		}
+	}
+	return next;
+}
+
+/**
+ * row_generation() - a number that changes whenever a row comes or goes
+ *
+ * Context: any.
+ */
+u32 row_generation(void)
+{
+	return READ_ONCE(generation);
+}
