@@ -29,29 +29,15 @@
 #include <linux/jiffies.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "compat.h"
+#include "probe/arch.h"
 #include "probe/probe.h"
-
-#ifdef CONFIG_ARM64
-#include <asm/insn.h>
-#endif
 
 /* Concurrent calls whose return is seen; the functions are short and don't sleep. */
 #define RETURN_INSTANCES	256
 
 static unsigned long text_start, text_size;
-
-/* The address the probed function will return to. Only valid at its entry. */
-static __always_inline unsigned long caller_of(const struct pt_regs *regs)
-{
-#ifdef CONFIG_X86_64
-	return *(unsigned long *)regs->sp;
-#else
-	return regs->regs[30];
-#endif
-}
 
 static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -59,15 +45,12 @@ static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 	/* Not in the kprobe core's list for several at one address, or the last one in it. */
 	bool alone = likely(kp->list.next == kp->list.prev);
 
-	if (caller_of(regs) - text_start < text_size)
+	if (arch_caller(regs) - text_start < text_size)
 		return 0;
 
 	/* Either value is right at any time; see the top of the file. */
 	WRITE_ONCE(*p->entry, alone ? p->past : p->first);
-	instruction_pointer_set(regs, (unsigned long)p->replacement);
-#ifdef CONFIG_ARM64
-	regs->pstate &= ~PSR_BTYPE_MASK;
-#endif
+	arch_redirect(regs, (unsigned long)p->replacement);
 	return 1;
 }
 NOKPROBE_SYMBOL(redirect_handler);
@@ -98,66 +81,10 @@ static void no_optimise(struct kprobe *kp, struct pt_regs *regs, unsigned long f
 }
 NOKPROBE_SYMBOL(no_optimise);
 
-static bool on_ftrace(const struct kprobe *kp)
-{
-#ifdef CONFIG_KPROBES_ON_FTRACE
-	return kp->flags & KPROBE_FLAG_FTRACE;
-#else
-	return false;
-#endif
-}
-
-#ifdef CONFIG_ARM64
-/* What ftrace makes of the first of the two NOPs at a function's entry. */
-#define INSN_MOV_X9_X30		0xaa1e03e9
-
-static u32 insn_at(unsigned long address)
-{
-	__le32 insn = 0;
-
-	copy_from_kernel_nofault(&insn, (void *)address, sizeof(insn));
-	return le32_to_cpu(insn);
-}
-#endif
-
-/*
- * Where the original can be entered without what a kprobe or ftrace has put
- * there. @p->kp was registered and shows what is at the entry.
- */
-static unsigned long behind_probe(const struct probe *p)
-{
-#ifdef CONFIG_X86_64
-	return on_ftrace(&p->kp) ? p->first + MCOUNT_INSN_SIZE : p->first;
-#else
-	u32 insn = le32_to_cpu((__force __le32)p->kp.opcode);
-
-	return insn == aarch64_insn_gen_nop() || insn == INSN_MOV_X9_X30 ?
-		p->first + AARCH64_INSN_SIZE : p->first;
-#endif
-}
-
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 static bool direct_calls = true;
 module_param(direct_calls, bool, 0444);
 MODULE_PARM_DESC(direct_calls, "hook by ftrace's direct calls where there are any (default: yes), else by kprobes");
-
-/* The end of the ftrace site at a function's entry, or 0. */
-static unsigned long behind_site(const struct kprobe *kp)
-{
-	unsigned long first = (unsigned long)kp->addr;
-
-#ifdef CONFIG_X86_64
-	return on_ftrace(kp) ? first + MCOUNT_INSN_SIZE : 0;
-#else
-	unsigned int i;
-
-	/* A BTI landing pad may come first. */
-	for (i = 0; i < 2; i++, first += AARCH64_INSN_SIZE)
-		if (insn_at(first) == INSN_MOV_X9_X30)
-			return first + 2 * AARCH64_INSN_SIZE;
-	return 0;
-#endif
-}
 
 static int arm_direct(struct probe *p)
 {
@@ -171,7 +98,7 @@ static int arm_direct(struct probe *p)
 	if (err)
 		return err;
 	unregister_kprobe(&kp);
-	p->past = behind_site(&kp);
+	p->past = arch_behind_site(&kp);
 	if (!p->past)
 		return -EOPNOTSUPP;
 	WRITE_ONCE(*p->entry, p->past);
@@ -223,11 +150,12 @@ static int arm_kprobe(struct probe *p)
 	err = register_kprobe(&p->kp);
 	if (err)
 		return err;
-	if (!on_ftrace(&p->kp)) {
+	if (!arch_on_ftrace(&p->kp)) {
 		/*
-		 * A post_handler on a probe that uses ftrace would corrupt an
-		 * aggregated probe (facts: "A real kernel trap"); elsewhere it is
-		 * needed. Which of both it is shows only after registering.
+		 * Beside a probe without one, a post_handler on a probe that uses
+		 * ftrace takes the other ops of ftrace: one of the two then stays
+		 * armed for good. Elsewhere it is needed. Which of both it is shows
+		 * only after registering.
 		 */
 		unregister_kprobe(&p->kp);
 		reset_kprobe(p, &p->kp);
@@ -239,7 +167,7 @@ static int arm_kprobe(struct probe *p)
 			return err;
 	}
 	p->first = (unsigned long)p->kp.addr;
-	p->past = behind_probe(p);
+	p->past = arch_behind_probe(&p->kp);
 	WRITE_ONCE(*p->entry, p->past);
 	err = enable_kprobe(&p->kp);
 	if (err)
