@@ -9,61 +9,12 @@
  * clear, which keeps both ends of the page's life away from the pool, and the
  * page allocator clears instead.
  */
-#include <linux/cgroup.h>
 #include <linux/gfp.h>
-#include <linux/memcontrol.h>
-#include <linux/page_counter.h>
 
 #include "hooks/charge.h"
-#include "compat.h"
 #include "hooks/hooks.h"
 #include "ledger/settings.h"
-
-/* The root's pages are never charged. */
-static bool task_is_charged(void)
-{
-	bool charged = false;
-#ifdef CONFIG_MEMCG
-	struct mem_cgroup *memcg;
-
-	rcu_read_lock();
-	memcg = mem_cgroup_from_task(current);
-	charged = memcg && memcg->css.parent;
-	rcu_read_unlock();
-#endif
-	return charged;
-}
-
-/**
- * charge_read_figures() - what the memory controller says of a cgroup
- * @cgrp: a cgroup that can't go meanwhile
- * @figures: set if there is something
- *
- * Context: any; no lock is taken.
- * Return: false for the root, and where the controller is not enabled.
- */
-bool charge_read_figures(const struct cgroup *cgrp, struct memory_figures *figures)
-{
-	bool known = false;
-#ifdef CONFIG_MEMCG
-	struct cgroup_subsys_state *css;
-	unsigned long max;
-
-	rcu_read_lock();
-	css = mem_cgroup_disabled() ? NULL : rcu_dereference(cgrp->subsys[memory_cgrp_id]);
-	known = css && css->parent;
-	if (known) {
-		struct mem_cgroup *memcg = mem_cgroup_from_css(css);
-
-		max = READ_ONCE(memcg->memory.max);
-		figures->current_bytes = (u64)page_counter_read(&memcg->memory) << PAGE_SHIFT;
-		figures->max_bytes = max == PAGE_COUNTER_MAX ? UMACCT_UNLIMITED :
-							       (u64)max << PAGE_SHIFT;
-	}
-	rcu_read_unlock();
-#endif
-	return known;
-}
+#include "memcg.h"
 
 /**
  * charge_begin() - have the pages of the coming allocation charged
@@ -75,7 +26,7 @@ bool charge_read_figures(const struct cgroup *cgrp, struct memory_figures *figur
  */
 bool charge_begin(struct call *call, u8 *zeroed)
 {
-	if (hook_gfp.state != UMACCT_HOOK_ARMED || !task_is_charged())
+	if (hook_gfp.state != UMACCT_HOOK_ARMED || !memcg_charges_current())
 		return false;
 	*call = (struct call) {
 		.account_pages = true,
@@ -139,7 +90,7 @@ bool charge_wanted(void)
  */
 bool charge_by_driver(void)
 {
-	return unlikely(driver_profile(HOOK_NVIDIA)->native_charge) && task_is_charged();
+	return unlikely(driver_profile(HOOK_NVIDIA)->native_charge) && memcg_charges_current();
 }
 
 /**
@@ -150,24 +101,8 @@ bool charge_by_driver(void)
  */
 bool charge_possible(const char **why)
 {
-	if (!IS_ENABLED(CONFIG_MEMCG)) {
-		*why = "this kernel has no memory controller";
+	if (!memcg_possible(why))
 		return false;
-	}
-#ifdef CONFIG_MEMCG
-	if (mem_cgroup_disabled()) {
-		*why = "the memory controller is switched off: cgroup_disable=memory";
-		return false;
-	}
-	if (!cgroup_subsys_on_dfl(memory_cgrp_subsys)) {
-		*why = "the memory controller is not on cgroup v2";
-		return false;
-	}
-#endif
-	if (!umacct_kmem_online()) {
-		*why = "the kernel accounts no kernel memory: cgroup.memory=nokmem, or no memory cgroup yet";
-		return false;
-	}
 	if (driver_profile(HOOK_NVIDIA)->native_charge) {
 		*why = "the driver charges its pages by itself";
 		return false;

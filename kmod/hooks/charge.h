@@ -7,19 +7,6 @@
 
 #include "hooks/call.h"
 
-struct cgroup;
-
-/**
- * struct memory_figures - what the kernel's memory controller says of a cgroup
- * @current_bytes: memory.current
- * @max_bytes: memory.max, or UMACCT_UNLIMITED
- */
-struct memory_figures {
-	u64 current_bytes;
-	u64 max_bytes;
-};
-
-bool charge_read_figures(const struct cgroup *cgrp, struct memory_figures *figures);
 bool charge_begin(struct call *call, u8 *zeroed);
 void charge_gfp(struct pt_regs *regs);
 bool charge_wanted(void);

@@ -23,6 +23,7 @@
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
 #include "ledger/lock.h"
+#include "memcg.h"
 #include "netlink/netlink.h"
 #include "hooks/throttle.h"
 #include "hooks/view.h"
@@ -124,9 +125,9 @@ static int put_u64s(struct sk_buff *skb, const struct u64_attr *attrs, size_t nr
 /* Saves who lists many accounts from opening two files for each. */
 static int put_memory(struct sk_buff *skb, const struct account *a)
 {
-	struct memory_figures figures;
+	struct memcg_figures figures;
 
-	if (!a->cgrp || !charge_read_figures(a->cgrp, &figures))
+	if (!a->cgrp || !memcg_read(a->cgrp, &figures))
 		return 0;
 	if (nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_MEMORY_CURRENT, figures.current_bytes,
 			      UMACCT_A_ACCOUNT_PAD) ||
@@ -231,10 +232,8 @@ static u32 status_flags(void)
 	const char *why;
 	u32 flags = 0;
 
-#ifdef CONFIG_MEMCG
-	if (cgroup_subsys_on_dfl(memory_cgrp_subsys))
+	if (memcg_on_v2())
 		flags |= UMACCT_STATUS_MEMCG_V2;
-#endif
 	if (umacct_kmem_online())
 		flags |= UMACCT_STATUS_KMEM;
 	if (profile->native_charge)

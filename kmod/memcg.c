@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel's memory controller: whether it can charge the driver's pages, and
+ * what it says of a cgroup.
+ */
+#include <linux/cgroup.h>
+#include <linux/memcontrol.h>
+#include <linux/page_counter.h>
+
+#include <umacct.h>
+
+#include "compat.h"
+#include "memcg.h"
+
+/**
+ * memcg_read() - what the memory controller says of a cgroup
+ * @cgrp: a cgroup that can't go meanwhile
+ * @figures: set if there is something
+ *
+ * Context: any; no lock is taken.
+ * Return: false for the root, and where the controller is not enabled.
+ */
+bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
+{
+	bool known = false;
+#ifdef CONFIG_MEMCG
+	struct cgroup_subsys_state *css;
+	unsigned long max;
+
+	rcu_read_lock();
+	css = mem_cgroup_disabled() ? NULL : rcu_dereference(cgrp->subsys[memory_cgrp_id]);
+	known = css && css->parent;
+	if (known) {
+		struct mem_cgroup *memcg = mem_cgroup_from_css(css);
+
+		max = READ_ONCE(memcg->memory.max);
+		figures->current_bytes = (u64)page_counter_read(&memcg->memory) << PAGE_SHIFT;
+		figures->max_bytes = max == PAGE_COUNTER_MAX ? UMACCT_UNLIMITED :
+							       (u64)max << PAGE_SHIFT;
+	}
+	rcu_read_unlock();
+#endif
+	return known;
+}
+
+/**
+ * memcg_charges_current() - is the current task's kernel memory charged to a cgroup?
+ *
+ * The root's is not.
+ *
+ * Context: any.
+ */
+bool memcg_charges_current(void)
+{
+	bool charges = false;
+#ifdef CONFIG_MEMCG
+	struct mem_cgroup *memcg;
+
+	rcu_read_lock();
+	memcg = mem_cgroup_from_task(current);
+	charges = memcg && memcg->css.parent;
+	rcu_read_unlock();
+#endif
+	return charges;
+}
+
+/**
+ * memcg_on_v2() - is the memory controller on cgroup v2?
+ *
+ * Context: any.
+ */
+bool memcg_on_v2(void)
+{
+#ifdef CONFIG_MEMCG
+	return cgroup_subsys_on_dfl(memory_cgrp_subsys);
+#else
+	return false;
+#endif
+}
+
+/**
+ * memcg_possible() - can the memory controller charge kernel memory?
+ * @why: set to a sentence if not
+ *
+ * Context: any.
+ */
+bool memcg_possible(const char **why)
+{
+	if (!IS_ENABLED(CONFIG_MEMCG))
+		*why = "this kernel has no memory controller";
+	else if (mem_cgroup_disabled())
+		*why = "the memory controller is switched off: cgroup_disable=memory";
+	else if (!memcg_on_v2())
+		*why = "the memory controller is not on cgroup v2";
+	else if (!umacct_kmem_online())
+		*why = "the kernel accounts no kernel memory: cgroup.memory=nokmem, or no memory cgroup yet";
+	else
+		return true;
+	return false;
+}
