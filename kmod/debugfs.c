@@ -8,7 +8,7 @@
 #include <linux/seq_file.h>
 
 #include "debugfs.h"
-#include "hooks/driver.h"
+#include "hooks/table.h"
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/ledger.h"
@@ -103,7 +103,7 @@ static int status_show(struct seq_file *seq, void *unused)
 {
 	const struct driver_profile *profile;
 	struct ledger_totals totals;
-	struct hook *const *at;
+	struct hook *hook;
 
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
 	ledger_read_totals(&totals);
@@ -116,18 +116,18 @@ static int status_show(struct seq_file *seq, void *unused)
 	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n", totals.accounts,
 		   totals.clients, totals.records.nr, totals.settings.reserve);
 
-	driver_lock();
+	hook_lock();
 	profile = driver_profile(HOOK_NVIDIA);
 	seq_printf(seq, "driver %s %s\n", driver_names[profile->state], profile->version);
 	profile = driver_profile(HOOK_UVM);
 	seq_printf(seq, "uvm %s %s\n", driver_names[profile->state], profile->version);
-	for (at = hooks; *at; at++)
-		if (driver_hook_applies(*at))
+	for_each_hook(hook)
+		if (hook_applies(hook))
 			seq_printf(seq, "hook %s %s calls %llu missed %llu %s\n",
-				   (*at)->probe.symbol, state_names[(*at)->state],
-				   probe_calls(&(*at)->probe), probe_missed(&(*at)->probe),
-				   (*at)->reason);
-	driver_unlock();
+				   hook->probe.symbol, state_names[hook->state],
+				   probe_calls(&hook->probe), probe_missed(&hook->probe),
+				   hook->reason);
+	hook_unlock();
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(status);

@@ -38,9 +38,9 @@ static int __init umacct_init(void)
 	if (charge) {
 		const char *why = "";
 
-		driver_lock();
+		hook_lock();
 		charge = charge_possible(&why);
-		driver_unlock();
+		hook_unlock();
 		if (charge) {
 			settings_set_charge_default(true);
 			driver_rearm();

@@ -12,7 +12,6 @@
 #include <linux/gfp.h>
 
 #include "hooks/charge.h"
-#include "hooks/hooks.h"
 #include "ledger/settings.h"
 #include "memcg.h"
 
@@ -52,13 +51,8 @@ bool charge_end(struct call *call)
 	return call->charged;
 }
 
-/**
- * charge_gfp() - nv_compute_gfp_mask() returns
- * @regs: its result
- *
- * Context: a kretprobe's handler.
- */
-void charge_gfp(struct pt_regs *regs)
+/* nv_compute_gfp_mask() returns. */
+static void charge_gfp(struct pt_regs *regs)
 {
 	struct call *call = call_current();
 	gfp_t gfp = (__force gfp_t)regs_return_value(regs);
@@ -73,12 +67,8 @@ void charge_gfp(struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(charge_gfp);
 
-/**
- * charge_wanted() - may any account ask for charging?
- *
- * Context: any.
- */
-bool charge_wanted(void)
+/* May any account ask for charging? */
+static bool charge_wanted(void)
 {
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
@@ -107,9 +97,18 @@ bool charge_possible(const char **why)
 		*why = "the driver charges its pages by itself";
 		return false;
 	}
-	if (hook_gfp.state == UMACCT_HOOK_FAILED || !driver_hook_possible(&hook_gfp)) {
+	if (hook_gfp.state == UMACCT_HOOK_FAILED || !hook_possible(&hook_gfp)) {
 		*why = "this build of the driver has no nv_compute_gfp_mask to hook";
 		return false;
 	}
 	return true;
 }
+
+struct hook hook_gfp = {
+	.name = "charge",
+	.wanted = charge_wanted,
+	.probe = {
+		.symbol = "nvidia:nv_compute_gfp_mask",
+		.on_return = charge_gfp,
+	},
+};

@@ -6,10 +6,11 @@
 #include <linux/types.h>
 
 #include "hooks/call.h"
+#include "hooks/hook.h"
+
+extern struct hook hook_gfp;
 
 bool charge_begin(struct call *call, u8 *zeroed);
-void charge_gfp(struct pt_regs *regs);
-bool charge_wanted(void);
 bool charge_by_driver(void);
 bool charge_end(struct call *call);
 bool charge_possible(const char **why);

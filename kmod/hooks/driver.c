@@ -1,196 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The drivers we hook: which one is loaded, what is known of it, and which hooks
- * are armed. Follows them through load and unload.
+ * The drivers that are hooked, through load and unload: which hooks are armed when.
  *
- * Everything here is serialised by one mutex. The module notifier takes it, so
- * a driver can't go while its hooks are being armed.
+ * Everything here is under hook_lock(). The notifier of modules takes it, so a
+ * driver can't go while its hooks are being armed.
  */
 #include <linux/kobject.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/notifier.h>
 
-#include "compat.h"
 #include "hooks/driver.h"
-#include "hooks/hooks.h"
+#include "hooks/table.h"
 #include "ledger/ledger.h"
 
-/*
- * What is known of each driver series; the only place that names versions.
- * Facts come from the source of the series' releases.
- */
-static const struct series {
-	unsigned int first, last;
-	enum alloc_layout alloc;
-	enum chunk_layout chunk;
-	bool page_pools;
-	bool native_charge;
-} known_series[] = {
-	{ 515, 525, ALLOC_8,  CHUNK_UNKNOWN, false, false },
-	{ 530, 535, ALLOC_9,  CHUNK_3,       false, false },
-	{ 545, 580, ALLOC_10, CHUNK_4,       false, false },
-	{ 590, 610, ALLOC_10, CHUNK_4,       true,  false },
-	{ 615, 615, ALLOC_10, CHUNK_4,       true,  true  },
-};
-
-/*
- * Frees before allocations: what is recorded is sure to be seen going.
- */
-struct hook *const hooks[] = {
-	&hook_init_adapter,
-	&hook_free_system_pages,
-	&hook_free_contig_pages,
-	&hook_gfp,
-	&hook_alloc_pages_8,
-	&hook_alloc_pages_9,
-	&hook_alloc_pages_10,
-	&hook_chunk_free,
-	&hook_chunk_alloc_3,
-	&hook_chunk_alloc_4,
-	&hook_ioctl,
-	&hook_frontend_ioctl,
-	&hook_si_meminfo,
-	&hook_si_mem_available,
-	&hook_si_meminfo_node,
-	NULL
-};
-
-/* By enum hook_owner. The kernel itself is a driver that is always there. */
-static const char *const module_names[] = {
+/* By enum hook_module. */
+static const char *const module_names[HOOK_MODULES] = {
 	[HOOK_NVIDIA] = "nvidia",
 	[HOOK_UVM] = "nvidia_uvm",
 	[HOOK_KERNEL] = "the kernel",
 };
 
-static DEFINE_MUTEX(driver_mutex);
-static struct driver_profile profiles[ARRAY_SIZE(module_names)];
-
-#define for_each_hook(at)	for ((at) = hooks; *(at); (at)++)
-
-/**
- * driver_profile() - what is known of a driver
- * @owner: whose
- *
- * Context: any; the flags and layouts change only while no hook is armed, the
- *	texts under driver_lock().
- */
-const struct driver_profile *driver_profile(enum hook_owner owner)
-{
-	return &profiles[owner];
-}
-
-/**
- * driver_lock() - keep profiles and hooks as they are
- *
- * Context: may sleep.
- */
-void driver_lock(void)
-{
-	mutex_lock(&driver_mutex);
-}
-
-/**
- * driver_unlock() - undo driver_lock()
- */
-void driver_unlock(void)
-{
-	mutex_unlock(&driver_mutex);
-}
-
-static bool identify(struct driver_profile *profile, const struct module *mod)
-{
-	unsigned int i;
-
-	memset(profile, 0, sizeof(*profile));
-	strscpy(profile->version, mod->version ?: "unknown", sizeof(profile->version));
-	if (sscanf(profile->version, "%u.", &profile->series) == 1) {
-		for (i = 0; i < ARRAY_SIZE(known_series); i++) {
-			const struct series *s = &known_series[i];
-
-			if (profile->series < s->first || profile->series > s->last)
-				continue;
-			profile->alloc = s->alloc;
-			profile->chunk = s->chunk;
-			profile->page_pools = s->page_pools;
-			profile->native_charge = s->native_charge;
-			return true;
-		}
-	}
-	profile->state = UMACCT_DRIVER_UNKNOWN;
-	snprintf(profile->reason, sizeof(profile->reason),
-		 "%s %s is not a version that this module knows; nothing is accounted",
-		 mod->name, profile->version);
-	pr_warn("%s\n", profile->reason);
-	return false;
-}
-
-static const char *error_text(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return "the driver has no such symbol";
-	case -EINVAL:
-		return "the kernel does not allow a probe there";
-	case -EBUSY:
-		return "the function is held by a live patch or another redirection";
-	case -ENOMEM:
-		return "out of memory";
-	case -EOPNOTSUPP:
-		return "this kernel has kprobes switched off";
-	}
-	return NULL;
-}
-
-static void hook_arm(struct hook *hook)
-{
-	const char *text;
-	int err;
-
-	err = probe_arm(&hook->probe);
-	if (!err) {
-		hook->state = UMACCT_HOOK_ARMED;
-		return;
-	}
-	hook->state = UMACCT_HOOK_FAILED;
-	text = error_text(err);
-	if (text)
-		strscpy(hook->reason, text, sizeof(hook->reason));
-	else
-		snprintf(hook->reason, sizeof(hook->reason), "error %d", err);
-	pr_warn("no hook \"%s\" at %s: %s\n", hook->name, hook->probe.symbol, hook->reason);
-}
-
-static void hook_disarm(struct hook *hook, enum umacct_hook_state state)
-{
-	probe_disarm(&hook->probe);
-	hook->state = state;
-	hook->reason[0] = '\0';
-}
-
-/**
- * driver_hook_applies() - is this hook one for the loaded driver?
- * @hook: the hook
- *
- * Context: under driver_lock().
- * Return: also false while a driver is absent whose version decides.
- */
-bool driver_hook_applies(const struct hook *hook)
-{
-	return !hook->applies || (profiles[hook->owner].state != UMACCT_DRIVER_ABSENT &&
-				  hook->applies(&profiles[hook->owner]));
-}
-
 /* Arms what is needed and is not armed, disarms what is no longer needed. */
-static void update_optional(enum hook_owner owner)
+static void update_optional(enum hook_module module)
 {
-	struct hook *const *at;
+	struct hook *hook;
 
-	for_each_hook(at) {
-		struct hook *hook = *at;
-
-		if (hook->owner != owner || !hook->wanted || !driver_hook_applies(hook) ||
-		    profiles[owner].state != UMACCT_DRIVER_HOOKED)
+	if (driver_profiles[module].state != UMACCT_DRIVER_HOOKED)
+		return;
+	for_each_hook(hook) {
+		if (hook->module != module || !hook->wanted || !hook_applies(hook))
 			continue;
 		if (hook->wanted()) {
 			if (hook->state != UMACCT_HOOK_ARMED)
@@ -201,105 +39,102 @@ static void update_optional(enum hook_owner owner)
 	}
 }
 
-static void disarm(enum hook_owner owner)
+static void disarm(enum hook_module module)
 {
-	struct hook *const *at;
+	struct hook *hook;
 
-	for_each_hook(at)
-		if ((*at)->owner == owner)
-			hook_disarm(*at, UMACCT_HOOK_IDLE);
+	for_each_hook(hook)
+		if (hook->module == module)
+			hook_disarm(hook, UMACCT_HOOK_IDLE);
 }
 
 /* Context: after disarm() and probe_drain_begin(). */
-static void forget(enum hook_owner owner)
+static void forget(enum hook_module module)
 {
-	struct driver_profile *profile = &profiles[owner];
-	struct hook *const *at;
+	struct driver_profile *profile = &driver_profiles[module];
+	struct hook *hook;
 	u64 dropped;
 
-	for_each_hook(at)
-		if ((*at)->owner == owner)
-			probe_drain(&(*at)->probe);
-	if (profile->state == UMACCT_DRIVER_HOOKED && owner != HOOK_KERNEL) {
-		dropped = ledger_drop(owner == HOOK_UVM);
+	for_each_hook(hook)
+		if (hook->module == module)
+			probe_drain(&hook->probe);
+	if (profile->state == UMACCT_DRIVER_HOOKED && module != HOOK_KERNEL) {
+		dropped = ledger_drop(module == HOOK_UVM);
 		if (dropped)
 			pr_info("%s is no longer followed: %llu allocations forgotten\n",
-				module_names[owner], dropped);
+				module_names[module], dropped);
 	}
 	memset(profile, 0, sizeof(*profile));
 }
 
-static void detach(enum hook_owner owner)
+static void detach(enum hook_module module)
 {
-	disarm(owner);
+	disarm(module);
 	probe_drain_begin();
-	forget(owner);
+	forget(module);
 }
 
-static void attach(enum hook_owner owner, const struct module *mod)
+/* Return: false if a required hook can't be armed; what is armed stays so. */
+static bool arm(enum hook_module module)
 {
-	struct driver_profile *profile = &profiles[owner];
-	struct hook *const *at;
+	struct driver_profile *profile = &driver_profiles[module];
+	struct hook *hook;
 
-	if (!identify(profile, mod))
-		return;
-	profile->state = UMACCT_DRIVER_HOOKED;
-	for_each_hook(at) {
-		struct hook *hook = *at;
-
-		if (hook->owner != owner || !driver_hook_applies(hook))
+	for_each_hook(hook) {
+		if (hook->module != module || !hook_applies(hook))
 			continue;
+		if (hook->symbol)
+			hook->probe.symbol = hook->symbol(profile);
 		if (hook->wanted && !hook->wanted()) {
 			hook->state = UMACCT_HOOK_OFF;
 			continue;
 		}
 		hook_arm(hook);
 		if (hook->state == UMACCT_HOOK_FAILED && hook->required) {
-			profile->state = UMACCT_DRIVER_BROKEN;
 			snprintf(profile->reason, sizeof(profile->reason),
 				 "no hook at %s: %s; nothing is accounted",
 				 hook->probe.symbol, hook->reason);
-			break;
+			return false;
 		}
 	}
-	if (profile->state == UMACCT_DRIVER_BROKEN) {
-		for_each_hook(at)
-			if ((*at)->owner == owner && (*at)->state == UMACCT_HOOK_ARMED)
-				hook_disarm(*at, UMACCT_HOOK_OFF);
+	return true;
+}
+
+static void attach(enum hook_module module, const struct module *mod)
+{
+	struct driver_profile *profile = &driver_profiles[module];
+	struct hook *hook;
+
+	if (!driver_identify(profile, mod)) {
 		pr_warn("%s\n", profile->reason);
 		return;
 	}
-	pr_info("following %s %s\n", mod->name, profile->version);
+	if (arm(module)) {
+		profile->state = UMACCT_DRIVER_HOOKED;
+		pr_info("following %s %s\n", mod->name, profile->version);
+		return;
+	}
+	profile->state = UMACCT_DRIVER_BROKEN;
+	pr_warn("%s\n", profile->reason);
+	for_each_hook(hook)
+		if (hook->module == module && hook->state == UMACCT_HOOK_ARMED)
+			hook_disarm(hook, UMACCT_HOOK_OFF);
 }
 
 /**
  * driver_rearm() - a feature was switched on or off
  *
- * Context: may sleep; driver_lock() not held.
+ * Context: may sleep; hook_lock() not held.
  */
 void driver_rearm(void)
 {
-	driver_lock();
+	hook_lock();
 	update_optional(HOOK_NVIDIA);
 	update_optional(HOOK_KERNEL);
-	driver_unlock();
+	hook_unlock();
 }
 
-/**
- * driver_hook_possible() - could a hook that is off be armed?
- * @hook: a hook that serves an optional feature
- *
- * Context: may sleep; under driver_lock().
- * Return: true also while the driver is not loaded: nothing speaks against it.
- */
-bool driver_hook_possible(const struct hook *hook)
-{
-	if (hook->state != UMACCT_HOOK_OFF)
-		return hook->state != UMACCT_HOOK_FAILED;
-	return probe_resolve(hook->probe.symbol);
-}
-
-static int owner_of(const struct module *mod)
+static int module_of(const struct module *mod)
 {
 	unsigned int i;
 
@@ -312,16 +147,16 @@ static int owner_of(const struct module *mod)
 static int module_notify(struct notifier_block *nb, unsigned long action, void *data)
 {
 	struct module *mod = data;
-	int owner = owner_of(mod);
+	int module = module_of(mod);
 
-	if (owner < 0)
+	if (module < 0)
 		return NOTIFY_DONE;
-	driver_lock();
-	if (action == MODULE_STATE_COMING && profiles[owner].state == UMACCT_DRIVER_ABSENT)
-		attach(owner, mod);
+	hook_lock();
+	if (action == MODULE_STATE_COMING && driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
+		attach(module, mod);
 	else if (action == MODULE_STATE_GOING)
-		detach(owner);
-	driver_unlock();
+		detach(module);
+	hook_unlock();
 	return NOTIFY_DONE;
 }
 
@@ -334,30 +169,30 @@ static struct notifier_block module_nb = {
  * the kset that our own kobject is in holds the others' too. The reference on
  * the kobject keeps the module's structure from being freed.
  */
-static void attach_loaded(enum hook_owner owner)
+static void attach_loaded(enum hook_module module)
 {
 	struct kobject *kobj;
 	struct module *mod;
 
-	kobj = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, module_names[owner]);
+	kobj = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, module_names[module]);
 	if (!kobj)
 		return;
 	mod = container_of(kobj, struct module_kobject, kobj)->mod;
-	driver_lock();
+	hook_lock();
 	if (mod && READ_ONCE(mod->state) != MODULE_STATE_GOING &&
 	    READ_ONCE(mod->state) != MODULE_STATE_UNFORMED &&
-	    profiles[owner].state == UMACCT_DRIVER_ABSENT)
-		attach(owner, mod);
-	driver_unlock();
+	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
+		attach(module, mod);
+	hook_unlock();
 	kobject_put(kobj);
 }
 
 static void destroy_probes(void)
 {
-	struct hook *const *at;
+	struct hook *hook;
 
-	for_each_hook(at)
-		probe_destroy(&(*at)->probe);
+	for_each_hook(hook)
+		probe_destroy(&hook->probe);
 }
 
 /**
@@ -369,18 +204,18 @@ static void destroy_probes(void)
  */
 int drivers_init(void)
 {
-	struct hook *const *at;
+	struct hook *hook;
 	int err;
 
-	for_each_hook(at) {
-		err = probe_init(&(*at)->probe);
+	for_each_hook(hook) {
+		err = probe_init(&hook->probe);
 		if (err)
 			goto err;
 	}
 	err = register_module_notifier(&module_nb);
 	if (err)
 		goto err;
-	profiles[HOOK_KERNEL].state = UMACCT_DRIVER_HOOKED;
+	driver_profiles[HOOK_KERNEL].state = UMACCT_DRIVER_HOOKED;
 	driver_rearm();
 	attach_loaded(HOOK_NVIDIA);
 	attach_loaded(HOOK_UVM);
@@ -399,16 +234,16 @@ err:
  */
 void drivers_exit(void)
 {
-	unsigned int owner;
+	unsigned int module;
 
 	unregister_module_notifier(&module_nb);
-	driver_lock();
-	for (owner = 0; owner < ARRAY_SIZE(module_names); owner++)
-		disarm(owner);
+	hook_lock();
+	for (module = 0; module < HOOK_MODULES; module++)
+		disarm(module);
 	probe_drain_begin();
-	for (owner = 0; owner < ARRAY_SIZE(module_names); owner++)
-		forget(owner);
-	driver_unlock();
+	for (module = 0; module < HOOK_MODULES; module++)
+		forget(module);
+	hook_unlock();
 	probe_drain_end();
 	destroy_probes();
 }

@@ -6,7 +6,7 @@
  */
 #include <linux/sched.h>
 
-#include "hooks/hooks.h"
+#include "hooks/managed.h"
 #include "ledger/ledger.h"
 
 #define NV_OK	0x00
@@ -69,26 +69,11 @@ static void chunk_release(struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(chunk_release);
 
-static bool has_chunk(const struct driver_profile *profile)
-{
-	return profile->chunk != CHUNK_UNKNOWN;
-}
-
-static bool has_chunk_3(const struct driver_profile *profile)
-{
-	return profile->chunk == CHUNK_3;
-}
-
-static bool has_chunk_4(const struct driver_profile *profile)
-{
-	return profile->chunk == CHUNK_4;
-}
-
 struct hook hook_chunk_alloc_3 = {
 	.name = "allocate managed",
-	.owner = HOOK_UVM,
+	.module = HOOK_UVM,
 	.required = true,
-	.applies = has_chunk_3,
+	.layouts = LAYOUT_CHUNK_3,
 	.probe = {
 		.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",
 		REDIRECT(chunk_alloc_3),
@@ -97,9 +82,9 @@ struct hook hook_chunk_alloc_3 = {
 
 struct hook hook_chunk_alloc_4 = {
 	.name = "allocate managed",
-	.owner = HOOK_UVM,
+	.module = HOOK_UVM,
 	.required = true,
-	.applies = has_chunk_4,
+	.layouts = LAYOUT_CHUNK_4,
 	.probe = {
 		.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",
 		REDIRECT(chunk_alloc_4),
@@ -108,9 +93,9 @@ struct hook hook_chunk_alloc_4 = {
 
 struct hook hook_chunk_free = {
 	.name = "free managed",
-	.owner = HOOK_UVM,
+	.module = HOOK_UVM,
 	.required = true,
-	.applies = has_chunk,
+	.layouts = LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4,
 	.probe = {
 		.symbol = "nvidia_uvm:cpu_chunk_release",
 		.observe = chunk_release,

@@ -9,7 +9,6 @@
 	REDIRECT free_contig_pages
 	REDIRECT init_adapter
 	REDIRECT ioctl
-	REDIRECT frontend_ioctl
 	REDIRECT chunk_alloc_3
 	REDIRECT chunk_alloc_4
 	REDIRECT si_meminfo

@@ -14,15 +14,12 @@
 #include <linux/sched.h>
 
 #include "hooks/call.h"
-#include "hooks/hooks.h"
+#include "hooks/throttle.h"
 #include "ledger/account.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
-#include "hooks/throttle.h"
 
 DECLARE_REDIRECT(long, ioctl, struct file *file, unsigned int cmd, unsigned long arg);
-DECLARE_REDIRECT(long, frontend_ioctl, struct file *file, unsigned int cmd,
-		 unsigned long arg);
 
 /**
  * throttle_note() - the current task has allocated above a soft limit
@@ -80,29 +77,8 @@ long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return ret;
 }
 
-long replace_frontend_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	struct call call = { .pays = true };
-	bool known;
-	long ret;
-
-	probe_enter(&hook_frontend_ioctl.probe);
-	known = call_begin(&call);
-	ret = original_frontend_ioctl(file, cmd, arg);
-	if (known)
-		call_end(&call);
-	if (call.delay_ns)
-		pay(&call);
-	probe_leave(&hook_frontend_ioctl.probe);
-	return ret;
-}
-
-/**
- * throttle_wanted() - is there any account with a throttle?
- *
- * Context: any.
- */
-bool throttle_wanted(void)
+/* Is there any account with a throttle? */
+static bool throttle_wanted(void)
 {
 	return READ_ONCE(settings.throttles);
 }
@@ -111,45 +87,27 @@ bool throttle_wanted(void)
  * throttle_possible() - can throttles be set?
  * @why: set to a sentence if not
  *
- * Context: may sleep; under driver_lock().
+ * Context: may sleep; under hook_lock().
  */
 bool throttle_possible(const char **why)
 {
-	const struct hook *hook = driver_hook_applies(&hook_ioctl) ? &hook_ioctl :
-								     &hook_frontend_ioctl;
-
-	if (driver_hook_possible(hook))
+	if (hook_possible(&hook_ioctl))
 		return true;
 	*why = "the driver's ioctl can't be hooked, so there is no place to wait";
 	return false;
 }
 
-static bool has_ioctl(const struct driver_profile *profile)
+static const char *ioctl_symbol(const struct driver_profile *profile)
 {
-	return profile->alloc == ALLOC_10;
-}
-
-static bool has_frontend(const struct driver_profile *profile)
-{
-	return profile->alloc != ALLOC_10;
+	return profile->ioctl;
 }
 
 struct hook hook_ioctl = {
 	.name = "throttle",
-	.applies = has_ioctl,
+	.symbol = ioctl_symbol,
 	.wanted = throttle_wanted,
 	.probe = {
 		.symbol = "nvidia:nvidia_unlocked_ioctl",
 		REDIRECT(ioctl),
-	},
-};
-
-struct hook hook_frontend_ioctl = {
-	.name = "throttle",
-	.applies = has_frontend,
-	.wanted = throttle_wanted,
-	.probe = {
-		.symbol = "nvidia:nvidia_frontend_unlocked_ioctl",
-		REDIRECT(frontend_ioctl),
 	},
 };

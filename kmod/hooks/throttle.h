@@ -2,10 +2,11 @@
 #ifndef UMACCT_THROTTLE_H
 #define UMACCT_THROTTLE_H
 
-#include <linux/types.h>
+#include "hooks/hook.h"
+
+extern struct hook hook_ioctl;
 
 void throttle_note(u64 penalty_ns, u64 account_id);
-bool throttle_wanted(void);
 bool throttle_possible(const char **why);
 
 #endif /* UMACCT_THROTTLE_H */

@@ -19,11 +19,10 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include "hooks/hooks.h"
+#include "hooks/view.h"
 #include "ledger/account.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
-#include "hooks/view.h"
 
 DECLARE_REDIRECT(void, si_meminfo, struct sysinfo *val);
 DECLARE_REDIRECT(void, si_meminfo_node, struct sysinfo *val, int nid);
@@ -182,12 +181,8 @@ long replace_si_mem_available(void)
 	return available;
 }
 
-/**
- * view_wanted() - is there any account that asks for a view?
- *
- * Context: any.
- */
-bool view_wanted(void)
+/* Is there any account that asks for a view? */
+static bool view_wanted(void)
 {
 	return READ_ONCE(settings.views);
 }
@@ -202,14 +197,14 @@ static const struct hook *const view_hooks[] = {
  * view_possible() - can views be switched on?
  * @why: set to a sentence if not
  *
- * Context: may sleep; under driver_lock().
+ * Context: may sleep; under hook_lock().
  */
 bool view_possible(const char **why)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(view_hooks); i++) {
-		if (driver_hook_possible(view_hooks[i]))
+		if (hook_possible(view_hooks[i]))
 			continue;
 		*why = "the kernel's functions that tell how much memory there is can't be hooked";
 		return false;
@@ -219,7 +214,7 @@ bool view_possible(const char **why)
 
 struct hook hook_si_meminfo = {
 	.name = "view",
-	.owner = HOOK_KERNEL,
+	.module = HOOK_KERNEL,
 	.wanted = view_wanted,
 	.probe = {
 		.symbol = "si_meminfo",
@@ -229,7 +224,7 @@ struct hook hook_si_meminfo = {
 
 struct hook hook_si_mem_available = {
 	.name = "view of what is available",
-	.owner = HOOK_KERNEL,
+	.module = HOOK_KERNEL,
 	.wanted = view_wanted,
 	.probe = {
 		.symbol = "si_mem_available",
@@ -239,7 +234,7 @@ struct hook hook_si_mem_available = {
 
 struct hook hook_si_meminfo_node = {
 	.name = "view of a node",
-	.owner = HOOK_KERNEL,
+	.module = HOOK_KERNEL,
 	.wanted = view_wanted,
 	.probe = {
 		.symbol = "si_meminfo_node",

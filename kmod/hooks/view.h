@@ -2,9 +2,12 @@
 #ifndef UMACCT_VIEW_H
 #define UMACCT_VIEW_H
 
-#include <linux/types.h>
+#include "hooks/hook.h"
+
+extern struct hook hook_si_meminfo;
+extern struct hook hook_si_mem_available;
+extern struct hook hook_si_meminfo_node;
 
 bool view_possible(const char **why);
-bool view_wanted(void);
 
 #endif /* UMACCT_VIEW_H */

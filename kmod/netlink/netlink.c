@@ -25,6 +25,7 @@
 #include "ledger/lock.h"
 #include "memcg.h"
 #include "netlink/netlink.h"
+#include "hooks/table.h"
 #include "hooks/throttle.h"
 #include "hooks/view.h"
 
@@ -225,7 +226,7 @@ static int put_hook(struct sk_buff *skb, const struct hook *hook)
 	return 0;
 }
 
-/* Context: under driver_lock(). */
+/* Context: under hook_lock(). */
 static u32 status_flags(void)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
@@ -287,10 +288,10 @@ static int put_totals(struct sk_buff *skb)
 static int put_driver(struct sk_buff *skb)
 {
 	const struct driver_profile *profile, *uvm;
-	struct hook *const *at;
+	struct hook *hook;
 	int err = -EMSGSIZE;
 
-	driver_lock();
+	hook_lock();
 	profile = driver_profile(HOOK_NVIDIA);
 	uvm = driver_profile(HOOK_UVM);
 	if (nla_put_u32(skb, UMACCT_A_STATUS_DRIVER_STATE, profile->state) ||
@@ -301,12 +302,12 @@ static int put_driver(struct sk_buff *skb)
 	     nla_put_string(skb, UMACCT_A_STATUS_REASON, profile->reason)) ||
 	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, status_flags()))
 		goto out;
-	for (at = hooks; *at; at++)
-		if (driver_hook_applies(*at) && put_hook(skb, *at))
+	for_each_hook(hook)
+		if (hook_applies(hook) && put_hook(skb, hook))
 			goto out;
 	err = 0;
 out:
-	driver_unlock();
+	hook_unlock();
 	return err;
 }
 
@@ -533,9 +534,9 @@ static bool is_possible(struct genl_info *info, const struct nlattr *attr,
 	const char *why = NULL;
 	bool possible;
 
-	driver_lock();
+	hook_lock();
 	possible = feature(&why);
-	driver_unlock();
+	hook_unlock();
 	if (!possible)
 		refuse(info, attr, why);
 	return possible;

@@ -10,9 +10,9 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
+#include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"
-#include "hooks/hooks.h"
 #include "hooks/throttle.h"
 #include "ledger/ledger.h"
 #include "trace.h"
@@ -199,25 +199,10 @@ u8 replace_init_adapter(void *stack, void *nv)
 	return done;
 }
 
-static bool has_layout_8(const struct driver_profile *profile)
-{
-	return profile->alloc == ALLOC_8;
-}
-
-static bool has_layout_9(const struct driver_profile *profile)
-{
-	return profile->alloc == ALLOC_9;
-}
-
-static bool has_layout_10(const struct driver_profile *profile)
-{
-	return profile->alloc == ALLOC_10;
-}
-
 struct hook hook_alloc_pages_8 = {
 	.name = "allocate",
 	.required = true,
-	.applies = has_layout_8,
+	.layouts = LAYOUT_ALLOC_8,
 	.probe = {
 		.symbol = "nvidia:nv_alloc_pages",
 		REDIRECT(alloc_pages_8),
@@ -227,7 +212,7 @@ struct hook hook_alloc_pages_8 = {
 struct hook hook_alloc_pages_9 = {
 	.name = "allocate",
 	.required = true,
-	.applies = has_layout_9,
+	.layouts = LAYOUT_ALLOC_9,
 	.probe = {
 		.symbol = "nvidia:nv_alloc_pages",
 		REDIRECT(alloc_pages_9),
@@ -237,7 +222,7 @@ struct hook hook_alloc_pages_9 = {
 struct hook hook_alloc_pages_10 = {
 	.name = "allocate",
 	.required = true,
-	.applies = has_layout_10,
+	.layouts = LAYOUT_ALLOC_10,
 	.probe = {
 		.symbol = "nvidia:nv_alloc_pages",
 		REDIRECT(alloc_pages_10),
@@ -268,14 +253,5 @@ struct hook hook_init_adapter = {
 	.probe = {
 		.symbol = "nvidia:rm_init_adapter",
 		REDIRECT(init_adapter),
-	},
-};
-
-struct hook hook_gfp = {
-	.name = "charge",
-	.wanted = charge_wanted,
-	.probe = {
-		.symbol = "nvidia:nv_compute_gfp_mask",
-		.on_return = charge_gfp,
 	},
 };

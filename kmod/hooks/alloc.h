@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_ALLOC_H
+#define UMACCT_ALLOC_H
+
+#include "hooks/hook.h"
+
+extern struct hook hook_init_adapter;
+extern struct hook hook_free_system_pages;
+extern struct hook hook_free_contig_pages;
+extern struct hook hook_alloc_pages_8;
+extern struct hook hook_alloc_pages_9;
+extern struct hook hook_alloc_pages_10;
+
+#endif /* UMACCT_ALLOC_H */

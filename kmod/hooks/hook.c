@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One hook: whether it is one for the loaded driver, whether it can be armed, and
+ * its state while it comes and goes.
+ */
+#include <linux/kernel.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/string.h>
+
+#include "hooks/hook.h"
+
+static DEFINE_MUTEX(hook_mutex);
+
+/**
+ * hook_lock() - keep hooks and drivers' profiles as they are
+ *
+ * The notifier of modules takes it too, so a driver can't go meanwhile.
+ *
+ * Context: may sleep.
+ */
+void hook_lock(void)
+{
+	mutex_lock(&hook_mutex);
+}
+
+/**
+ * hook_unlock() - undo hook_lock()
+ */
+void hook_unlock(void)
+{
+	mutex_unlock(&hook_mutex);
+}
+
+/**
+ * hook_applies() - is this hook one for the loaded driver?
+ * @hook: the hook
+ *
+ * Context: under hook_lock().
+ * Return: also false while a driver is absent whose version decides.
+ */
+bool hook_applies(const struct hook *hook)
+{
+	lockdep_assert_held(&hook_mutex);
+	return !hook->layouts || (hook->layouts & driver_profile(hook->module)->layouts);
+}
+
+/**
+ * hook_possible() - could a hook that is off be armed?
+ * @hook: a hook that serves an optional feature
+ *
+ * Context: may sleep; under hook_lock().
+ * Return: true also while the driver is not loaded: nothing speaks against it.
+ */
+bool hook_possible(const struct hook *hook)
+{
+	lockdep_assert_held(&hook_mutex);
+	if (hook->state != UMACCT_HOOK_OFF)
+		return hook->state != UMACCT_HOOK_FAILED;
+	return probe_resolve(hook->probe.symbol);
+}
+
+static const char *error_text(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return "the driver has no such symbol";
+	case -EINVAL:
+		return "the kernel does not allow a probe there";
+	case -EBUSY:
+		return "the function is held by a live patch or another redirection";
+	case -ENOMEM:
+		return "out of memory";
+	case -EOPNOTSUPP:
+		return "this kernel has kprobes switched off";
+	}
+	return NULL;
+}
+
+/**
+ * hook_arm() - start hooking
+ * @hook: a hook that is not armed, and for the driver that is loaded
+ *
+ * Its state says how that went.
+ *
+ * Context: may sleep; under hook_lock().
+ */
+void hook_arm(struct hook *hook)
+{
+	const char *text;
+	int err;
+
+	lockdep_assert_held(&hook_mutex);
+	err = probe_arm(&hook->probe);
+	if (!err) {
+		hook->state = UMACCT_HOOK_ARMED;
+		return;
+	}
+	hook->state = UMACCT_HOOK_FAILED;
+	text = error_text(err);
+	if (text)
+		strscpy(hook->reason, text, sizeof(hook->reason));
+	else
+		snprintf(hook->reason, sizeof(hook->reason), "error %d", err);
+	pr_warn("no hook \"%s\" at %s: %s\n", hook->name, hook->probe.symbol, hook->reason);
+}
+
+/**
+ * hook_disarm() - stop hooking
+ * @hook: a hook in any state
+ * @state: the state that it gets
+ *
+ * Tasks may still be inside the replacement; see probe_drain().
+ *
+ * Context: may sleep; under hook_lock().
+ */
+void hook_disarm(struct hook *hook, enum umacct_hook_state state)
+{
+	lockdep_assert_held(&hook_mutex);
+	probe_disarm(&hook->probe);
+	hook->state = state;
+	hook->reason[0] = '\0';
+}

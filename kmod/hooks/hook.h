@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_HOOK_H
+#define UMACCT_HOOK_H
+
+#include <linux/types.h>
+
+#include <umacct.h>
+
+#include "hooks/versions.h"
+#include "probe/probe.h"
+
+/**
+ * struct hook - a place in the driver or the kernel, and what we do there
+ * @name: what it is for, for status
+ * @module: whose function it is
+ * @required: without it nothing is accounted
+ * @layouts: the layouts of the driver that it is for, see enum driver_layout; 0: all
+ * @symbol: where it is, if the driver's version decides that. NULL: at @probe's symbol
+ * @wanted: is the feature it serves on? NULL: always
+ * @probe: the hook itself
+ * @state: see enum umacct_hook_state
+ * @reason: why @state is FAILED
+ */
+struct hook {
+	const char *name;
+	enum hook_module module;
+	bool required;
+	unsigned int layouts;
+	const char *(*symbol)(const struct driver_profile *profile);
+	bool (*wanted)(void);
+	struct probe probe;
+
+	enum umacct_hook_state state;
+	char reason[96];
+};
+
+void hook_lock(void);
+void hook_unlock(void);
+bool hook_applies(const struct hook *hook);
+bool hook_possible(const struct hook *hook);
+void hook_arm(struct hook *hook);
+void hook_disarm(struct hook *hook, enum umacct_hook_state state);
+
+#endif /* UMACCT_HOOK_H */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_MANAGED_H
+#define UMACCT_MANAGED_H
+
+#include "hooks/hook.h"
+
+extern struct hook hook_chunk_free;
+extern struct hook hook_chunk_alloc_3;
+extern struct hook hook_chunk_alloc_4;
+
+#endif /* UMACCT_MANAGED_H */

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/kernel.h>
+
+#include "hooks/alloc.h"
+#include "hooks/charge.h"
+#include "hooks/managed.h"
+#include "hooks/table.h"
+#include "hooks/throttle.h"
+#include "hooks/view.h"
+
+/* Frees before allocations: what is recorded is sure to be seen going. */
+struct hook *const hooks[] = {
+	&hook_init_adapter,
+	&hook_free_system_pages,
+	&hook_free_contig_pages,
+	&hook_gfp,
+	&hook_alloc_pages_8,
+	&hook_alloc_pages_9,
+	&hook_alloc_pages_10,
+	&hook_chunk_free,
+	&hook_chunk_alloc_3,
+	&hook_chunk_alloc_4,
+	&hook_ioctl,
+	&hook_si_meminfo,
+	&hook_si_mem_available,
+	&hook_si_meminfo_node,
+};
+
+const unsigned int nr_hooks = ARRAY_SIZE(hooks);

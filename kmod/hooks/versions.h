@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_VERSIONS_H
+#define UMACCT_VERSIONS_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+#include <umacct.h>
+
+struct module;
+
+/* What the functions that are hooked look like in a driver, a bit each. */
+enum driver_layout {
+	/* nv_alloc_pages(nv, count, contiguous, cache, zeroed, unencrypted, ptes, priv) */
+	LAYOUT_ALLOC_8	= BIT(0),
+	/* ... with node before ptes */
+	LAYOUT_ALLOC_9	= BIT(1),
+	/* ... and with page_size behind count */
+	LAYOUT_ALLOC_10	= BIT(2),
+	/* uvm_cpu_chunk_alloc(size, flags, chunk) */
+	LAYOUT_CHUNK_3	= BIT(3),
+	/* ... with node before chunk */
+	LAYOUT_CHUNK_4	= BIT(4),
+};
+
+/* Whose function a hook is on. The kernel itself is a driver that is always there. */
+enum hook_module {
+	HOOK_NVIDIA,
+	HOOK_UVM,
+	HOOK_KERNEL,
+	HOOK_MODULES
+};
+
+/**
+ * struct driver_profile - what is known of the loaded nvidia.ko or nvidia-uvm.ko
+ * @state: see enum umacct_driver_state
+ * @version: as the driver says it
+ * @layouts: bits of enum driver_layout
+ * @ioctl: the function behind ioctl(2) on the driver's devices
+ * @native_charge: the driver has the kernel charge its pages by itself
+ * @page_pools: the driver keeps freed pages
+ * @reason: why @state is UNKNOWN or BROKEN
+ */
+struct driver_profile {
+	enum umacct_driver_state state;
+	char version[32];
+	unsigned int layouts;
+	const char *ioctl;
+	bool native_charge;
+	bool page_pools;
+	char reason[192];
+};
+
+/*
+ * Changed under hook_lock() alone; flags and layouts only while no hook on that
+ * module is armed, so whoever was called through one may read them.
+ */
+extern struct driver_profile driver_profiles[HOOK_MODULES];
+
+bool driver_identify(struct driver_profile *profile, const struct module *mod);
+
+static inline const struct driver_profile *driver_profile(enum hook_module module)
+{
+	return &driver_profiles[module];
+}
+
+#endif /* UMACCT_VERSIONS_H */
