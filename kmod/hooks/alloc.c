@@ -20,17 +20,9 @@
 #define NV_OK			0x00
 #define NV_ERR_NO_MEMORY	0x51
 
-/* The kernel's types for the driver's NV_STATUS, NvU32, NvU64, NvBool and NvS32. */
-DECLARE_REDIRECT(u32, alloc_pages_8, void *nv, u32 count, u8 contiguous, u32 cache,
-		 u8 zeroed, u8 unencrypted, u64 *ptes, void **priv);
-DECLARE_REDIRECT(u32, alloc_pages_9, void *nv, u32 count, u8 contiguous, u32 cache,
-		 u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **priv);
-DECLARE_REDIRECT(u32, alloc_pages_10, void *nv, u32 count, u64 page_size,
-		 u8 contiguous, u32 cache, u8 zeroed, u8 unencrypted, s32 node, u64 *ptes,
-		 void **priv);
-DECLARE_REDIRECT(void, free_system_pages, void *at);
-DECLARE_REDIRECT(void, free_contig_pages, void *at);
-DECLARE_REDIRECT(u8, init_adapter, void *stack, void *nv);
+DECLARE_REDIRECT(void, free_system_pages, (void *at));
+DECLARE_REDIRECT(void, free_contig_pages, (void *at));
+DECLARE_REDIRECT(u8, init_adapter, (void *stack, void *nv));
 
 /**
  * struct page_request - a call of nv_alloc_pages()
@@ -106,53 +98,53 @@ static __always_inline void request_end(struct page_request *req, u32 status, vo
 		throttle_note(req->alloc.penalty_ns, req->alloc.penalty_id);
 }
 
-u32 replace_alloc_pages_8(void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed,
-			  u8 unencrypted, u64 *ptes, void **priv)
-{
-	u32 status = NV_ERR_NO_MEMORY;
-	struct page_request req;
-
-	probe_enter(&hook_alloc_pages_8.probe);
-	if (request_begin(&req, count, PAGE_SIZE, contiguous, &zeroed)) {
-		status = original_alloc_pages_8(nv, count, contiguous, cache, zeroed,
-						unencrypted, ptes, priv);
-		request_end(&req, status, priv);
+/*
+ * nv_alloc_pages() in each of its layouts, in the kernel's types for the driver's
+ * NV_STATUS, NvU32, NvU64, NvBool and NvS32. What it does uses the parameters that
+ * all layouts have: count, contiguous, zeroed and priv. @size: of a page, where the
+ * layout has none.
+ */
+#define ALLOC_PAGES(n, size, params, args)				\
+	DECLARE_REDIRECT(u32, alloc_pages_##n, params);			\
+									\
+	struct hook hook_alloc_pages_##n = {				\
+		.name = "allocate",					\
+		.required = true,					\
+		.layouts = LAYOUT_ALLOC_##n,				\
+		.probe = {						\
+			.symbol = "nvidia:nv_alloc_pages",		\
+			REDIRECT(alloc_pages_##n),			\
+		},							\
+	};								\
+									\
+	u32 replace_alloc_pages_##n params				\
+	{								\
+		u32 status = NV_ERR_NO_MEMORY;				\
+		struct page_request req;				\
+									\
+		probe_enter(&hook_alloc_pages_##n.probe);		\
+		if (request_begin(&req, count, size, contiguous, &zeroed)) { \
+			status = original_alloc_pages_##n args;		\
+			request_end(&req, status, priv);		\
+		}							\
+		probe_leave(&hook_alloc_pages_##n.probe);		\
+		return status;						\
 	}
-	probe_leave(&hook_alloc_pages_8.probe);
-	return status;
-}
 
-u32 replace_alloc_pages_9(void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed,
-			  u8 unencrypted, s32 node, u64 *ptes, void **priv)
-{
-	u32 status = NV_ERR_NO_MEMORY;
-	struct page_request req;
+ALLOC_PAGES(8, PAGE_SIZE,
+	    (void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed, u8 unencrypted,
+	     u64 *ptes, void **priv),
+	    (nv, count, contiguous, cache, zeroed, unencrypted, ptes, priv))
 
-	probe_enter(&hook_alloc_pages_9.probe);
-	if (request_begin(&req, count, PAGE_SIZE, contiguous, &zeroed)) {
-		status = original_alloc_pages_9(nv, count, contiguous, cache, zeroed,
-						unencrypted, node, ptes, priv);
-		request_end(&req, status, priv);
-	}
-	probe_leave(&hook_alloc_pages_9.probe);
-	return status;
-}
+ALLOC_PAGES(9, PAGE_SIZE,
+	    (void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed, u8 unencrypted,
+	     s32 node, u64 *ptes, void **priv),
+	    (nv, count, contiguous, cache, zeroed, unencrypted, node, ptes, priv))
 
-u32 replace_alloc_pages_10(void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache,
-			    u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **priv)
-{
-	u32 status = NV_ERR_NO_MEMORY;
-	struct page_request req;
-
-	probe_enter(&hook_alloc_pages_10.probe);
-	if (request_begin(&req, count, page_size, contiguous, &zeroed)) {
-		status = original_alloc_pages_10(nv, count, page_size, contiguous, cache,
-						 zeroed, unencrypted, node, ptes, priv);
-		request_end(&req, status, priv);
-	}
-	probe_leave(&hook_alloc_pages_10.probe);
-	return status;
-}
+ALLOC_PAGES(10, page_size,
+	    (void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache, u8 zeroed,
+	     u8 unencrypted, s32 node, u64 *ptes, void **priv),
+	    (nv, count, page_size, contiguous, cache, zeroed, unencrypted, node, ptes, priv))
 
 /*
  * The pages are really gone when the original has run; the handle stays valid
@@ -198,36 +190,6 @@ u8 replace_init_adapter(void *stack, void *nv)
 	probe_leave(&hook_init_adapter.probe);
 	return done;
 }
-
-struct hook hook_alloc_pages_8 = {
-	.name = "allocate",
-	.required = true,
-	.layouts = LAYOUT_ALLOC_8,
-	.probe = {
-		.symbol = "nvidia:nv_alloc_pages",
-		REDIRECT(alloc_pages_8),
-	},
-};
-
-struct hook hook_alloc_pages_9 = {
-	.name = "allocate",
-	.required = true,
-	.layouts = LAYOUT_ALLOC_9,
-	.probe = {
-		.symbol = "nvidia:nv_alloc_pages",
-		REDIRECT(alloc_pages_9),
-	},
-};
-
-struct hook hook_alloc_pages_10 = {
-	.name = "allocate",
-	.required = true,
-	.layouts = LAYOUT_ALLOC_10,
-	.probe = {
-		.symbol = "nvidia:nv_alloc_pages",
-		REDIRECT(alloc_pages_10),
-	},
-};
 
 struct hook hook_free_system_pages = {
 	.name = "free",

@@ -18,9 +18,6 @@
  */
 #define CHUNK_ALIGN	8
 
-DECLARE_REDIRECT(u32, chunk_alloc_3, u32 size, u32 flags, void **chunk);
-DECLARE_REDIRECT(u32, chunk_alloc_4, u32 size, u32 flags, int node, void **chunk);
-
 static void chunk_begin(struct allocation *alloc, u64 size)
 {
 	*alloc = (struct allocation) { .kind = RECORD_MANAGED, .bytes = size };
@@ -32,31 +29,36 @@ static void chunk_end(struct allocation *alloc, u32 status, void **chunk)
 	ledger_end(alloc, status == NV_OK, status == NV_OK ? (unsigned long)*chunk : 0, false);
 }
 
-u32 replace_chunk_alloc_3(u32 size, u32 flags, void **chunk)
-{
-	struct allocation alloc;
-	u32 status;
+/* uvm_cpu_chunk_alloc() in each of its layouts, as ALLOC_PAGES(). */
+#define CHUNK_ALLOC(n, params, args)					\
+	DECLARE_REDIRECT(u32, chunk_alloc_##n, params);			\
+									\
+	struct hook hook_chunk_alloc_##n = {				\
+		.name = "allocate managed",				\
+		.module = HOOK_UVM,					\
+		.required = true,					\
+		.layouts = LAYOUT_CHUNK_##n,				\
+		.probe = {						\
+			.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",	\
+			REDIRECT(chunk_alloc_##n),			\
+		},							\
+	};								\
+									\
+	u32 replace_chunk_alloc_##n params				\
+	{								\
+		struct allocation alloc;				\
+		u32 status;						\
+									\
+		probe_enter(&hook_chunk_alloc_##n.probe);		\
+		chunk_begin(&alloc, size);				\
+		status = original_chunk_alloc_##n args;			\
+		chunk_end(&alloc, status, chunk);			\
+		probe_leave(&hook_chunk_alloc_##n.probe);		\
+		return status;						\
+	}
 
-	probe_enter(&hook_chunk_alloc_3.probe);
-	chunk_begin(&alloc, size);
-	status = original_chunk_alloc_3(size, flags, chunk);
-	chunk_end(&alloc, status, chunk);
-	probe_leave(&hook_chunk_alloc_3.probe);
-	return status;
-}
-
-u32 replace_chunk_alloc_4(u32 size, u32 flags, int node, void **chunk)
-{
-	struct allocation alloc;
-	u32 status;
-
-	probe_enter(&hook_chunk_alloc_4.probe);
-	chunk_begin(&alloc, size);
-	status = original_chunk_alloc_4(size, flags, node, chunk);
-	chunk_end(&alloc, status, chunk);
-	probe_leave(&hook_chunk_alloc_4.probe);
-	return status;
-}
+CHUNK_ALLOC(3, (u32 size, u32 flags, void **chunk), (size, flags, chunk))
+CHUNK_ALLOC(4, (u32 size, u32 flags, int node, void **chunk), (size, flags, node, chunk))
 
 /*
  * cpu_chunk_release() is static: on arm64 the compiler may have given it a
@@ -68,28 +70,6 @@ static void chunk_release(struct pt_regs *regs)
 	ledger_free(round_down(regs_get_kernel_argument(regs, 0), CHUNK_ALIGN));
 }
 NOKPROBE_SYMBOL(chunk_release);
-
-struct hook hook_chunk_alloc_3 = {
-	.name = "allocate managed",
-	.module = HOOK_UVM,
-	.required = true,
-	.layouts = LAYOUT_CHUNK_3,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",
-		REDIRECT(chunk_alloc_3),
-	},
-};
-
-struct hook hook_chunk_alloc_4 = {
-	.name = "allocate managed",
-	.module = HOOK_UVM,
-	.required = true,
-	.layouts = LAYOUT_CHUNK_4,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",
-		REDIRECT(chunk_alloc_4),
-	},
-};
 
 struct hook hook_chunk_free = {
 	.name = "free managed",

@@ -19,7 +19,7 @@
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 
-DECLARE_REDIRECT(long, ioctl, struct file *file, unsigned int cmd, unsigned long arg);
+DECLARE_REDIRECT(long, ioctl, (struct file *file, unsigned int cmd, unsigned long arg));
 
 /**
  * throttle_note() - the current task has allocated above a soft limit

@@ -24,9 +24,9 @@
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 
-DECLARE_REDIRECT(void, si_meminfo, struct sysinfo *val);
-DECLARE_REDIRECT(void, si_meminfo_node, struct sysinfo *val, int nid);
-DECLARE_REDIRECT(long, si_mem_available, void);
+DECLARE_REDIRECT(void, si_meminfo, (struct sysinfo *val));
+DECLARE_REDIRECT(void, si_meminfo_node, (struct sysinfo *val, int nid));
+DECLARE_REDIRECT(long, si_mem_available, (void));
 
 /* Where the figures go to user space; the compiler may have inlined one into the next. */
 static const char *const answering[] = {

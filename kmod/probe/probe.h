@@ -82,12 +82,15 @@ static __always_inline void probe_leave(struct probe *p)
 	this_cpu_inc(*p->left);
 }
 
-/* Declares what redirects.S has for a function, and the replacement for it. */
-#define DECLARE_REDIRECT(ret, name, ...)		\
+/*
+ * Declares what redirects.S has for a function, and the replacement for it. @params:
+ * the function's parameters, in parentheses.
+ */
+#define DECLARE_REDIRECT(ret, name, params)		\
 	extern unsigned long original_##name##_entry;	\
 	void enter_##name(void);			\
-	typeof(ret(__VA_ARGS__)) original_##name;	\
-	typeof(ret(__VA_ARGS__)) replace_##name
+	ret original_##name params;			\
+	ret replace_##name params
 
 /* The members of struct probe that belong to it. */
 #define REDIRECT(name)					\
