@@ -39,11 +39,12 @@ static void update_optional(enum hook_module module)
 	}
 }
 
+/* Backwards: allocations go unseen before the frees of what was seen do. */
 static void disarm(enum hook_module module)
 {
 	struct hook *hook;
 
-	for_each_hook(hook)
+	for_each_hook_reverse(hook)
 		if (hook->module == module)
 			hook_disarm(hook, UMACCT_HOOK_IDLE);
 }
@@ -116,7 +117,7 @@ static void attach(enum hook_module module, const struct module *mod)
 	}
 	profile->state = UMACCT_DRIVER_BROKEN;
 	pr_warn("%s\n", profile->reason);
-	for_each_hook(hook)
+	for_each_hook_reverse(hook)
 		if (hook->module == module && hook->state == UMACCT_HOOK_ARMED)
 			hook_disarm(hook, UMACCT_HOOK_OFF);
 }
@@ -238,7 +239,7 @@ void drivers_exit(void)
 
 	unregister_module_notifier(&module_nb);
 	hook_lock();
-	for (module = 0; module < HOOK_MODULES; module++)
+	for (module = HOOK_MODULES; module--; )
 		disarm(module);
 	probe_drain_begin();
 	for (module = 0; module < HOOK_MODULES; module++)
