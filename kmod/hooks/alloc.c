@@ -179,14 +179,12 @@ void replace_free_contig_pages(void *at)
 u8 replace_init_adapter(void *stack, void *nv)
 {
 	struct call call = { .initialising = true };
-	bool known;
 	u8 done;
 
 	probe_enter(&hook_init_adapter.probe);
-	known = call_begin(&call);
+	call_begin(&call);
 	done = original_init_adapter(stack, nv);
-	if (known)
-		call_end(&call);
+	call_end(&call);
 	probe_leave(&hook_init_adapter.probe);
 	return done;
 }

@@ -1,113 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the current task is doing inside the driver, for hooks that are reached
- * deeper in the same call. A task finds its own entry only, so a slot needs no
- * lock: whoever takes it is the only one that looks for it and releases it.
+ * deeper in the same call.
+ *
+ * The calls of all tasks are in a hash by task. Each lies on its task's stack, so
+ * there are always enough of them, and a task looks for its own alone: what it finds
+ * can't go. A bucket's lock keeps the calls of others in place while they are passed.
  */
-#include <linux/atomic.h>
 #include <linux/hash.h>
-#include <linux/kprobes.h>
 #include <linux/sched.h>
 
 #include "hooks/call.h"
 
-#define CALL_SLOT_BITS	8
-#define CALL_SLOTS	BIT(CALL_SLOT_BITS)
+/* Several times as many as there are tasks inside the driver on a busy machine. */
+#define CALL_HASH_BITS	10
 
-static struct {
-	struct task_struct *task;
-	struct call *call;
-} slots[CALL_SLOTS];
+static struct hlist_bl_head calls[1 << CALL_HASH_BITS];
 
-/* Slots in use: while there are none, looking up costs one load. */
-static atomic_t slots_used;
-
-static unsigned int first_slot(const struct task_struct *task)
+static struct hlist_bl_head *bucket(const struct task_struct *task)
 {
-	return hash_ptr(task, CALL_SLOT_BITS);
+	return &calls[hash_ptr(task, CALL_HASH_BITS)];
 }
-NOKPROBE_SYMBOL(first_slot);
-
-static int find_slot(const struct task_struct *task)
-{
-	unsigned int i, at = first_slot(task);
-
-	for (i = 0; i < CALL_SLOTS; i++) {
-		unsigned int slot = (at + i) % CALL_SLOTS;
-
-		if (READ_ONCE(slots[slot].task) == task)
-			return slot;
-	}
-	return -1;
-}
-NOKPROBE_SYMBOL(find_slot);
 
 /**
  * call_begin() - make a call known to the hooks deeper down
  * @call: on the caller's stack, its flags set
  *
- * Calls nest; the innermost is what call_current() finds.
+ * Calls nest; the innermost is what call_current() finds. call_end() must follow.
  *
- * Context: process context.
- * Return: false if more tasks than there are slots are inside the driver; then
- *	@call is not known and call_end() must not be called.
+ * Context: task context.
  */
-bool call_begin(struct call *call)
+void call_begin(struct call *call)
 {
-	unsigned int i, at;
-	int slot;
+	struct hlist_bl_head *head = bucket(current);
 
 	call->task = current;
 	call->outer = call_current();
-	if (call->outer) {
-		slot = find_slot(current);
-		WRITE_ONCE(slots[slot].call, call);
-		return true;
-	}
-	at = first_slot(current);
-	for (i = 0; i < CALL_SLOTS; i++) {
-		slot = (at + i) % CALL_SLOTS;
-		if (!READ_ONCE(slots[slot].task) &&
-		    !cmpxchg(&slots[slot].task, NULL, current)) {
-			WRITE_ONCE(slots[slot].call, call);
-			atomic_inc(&slots_used);
-			return true;
-		}
-	}
-	return false;
+	hlist_bl_lock(head);
+	hlist_bl_add_head(&call->node, head);
+	hlist_bl_unlock(head);
 }
 
 /**
  * call_end() - undo call_begin()
  * @call: the innermost call of the current task
  *
- * Context: process context.
+ * Context: task context.
  */
 void call_end(struct call *call)
 {
-	int slot = find_slot(call->task);
+	struct hlist_bl_head *head = bucket(call->task);
 
-	WRITE_ONCE(slots[slot].call, call->outer);
-	if (!call->outer) {
-		/* Whoever takes the slot next must not see this call in it. */
-		smp_store_release(&slots[slot].task, NULL);
-		atomic_dec(&slots_used);
-	}
+	hlist_bl_lock(head);
+	hlist_bl_del(&call->node);
+	hlist_bl_unlock(head);
 }
 
 /**
  * call_current() - the innermost call of the current task
  *
- * Context: any, a kprobe's handler included.
+ * Context: task context.
  * Return: the call, or NULL.
  */
 struct call *call_current(void)
 {
-	int slot;
+	struct hlist_bl_head *head = bucket(current);
+	struct call *call, *found = NULL;
+	struct hlist_bl_node *node;
 
-	if (!atomic_read(&slots_used))
+	/* A call of this task would be here. */
+	if (likely(hlist_bl_empty(head)))
 		return NULL;
-	slot = find_slot(current);
-	return slot < 0 ? NULL : READ_ONCE(slots[slot].call);
+	hlist_bl_lock(head);
+	/* The newest comes first. */
+	hlist_bl_for_each_entry(call, node, head, node) {
+		if (call->task == current) {
+			found = call;
+			break;
+		}
+	}
+	hlist_bl_unlock(head);
+	return found;
 }
-NOKPROBE_SYMBOL(call_current);

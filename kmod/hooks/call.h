@@ -2,6 +2,7 @@
 #ifndef UMACCT_CALL_H
 #define UMACCT_CALL_H
 
+#include <linux/list_bl.h>
 #include <linux/types.h>
 
 struct task_struct;
@@ -19,9 +20,10 @@ struct task_struct;
  * @delay_ns: result: for how long
  * @delay_account: result: the account that it counts for
  *
- * Lives on the stack of a replacement.
+ * Lives on the stack of a replacement, so there is one for every call.
  */
 struct call {
+	struct hlist_bl_node node;
 	struct task_struct *task;
 	struct call *outer;
 	bool initialising;
@@ -33,7 +35,7 @@ struct call {
 	u64 delay_account;
 };
 
-bool call_begin(struct call *call);
+void call_begin(struct call *call);
 void call_end(struct call *call);
 struct call *call_current(void);
 

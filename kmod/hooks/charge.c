@@ -31,8 +31,7 @@ bool charge_begin(struct call *call, u8 *zeroed)
 		.account_pages = true,
 		.zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools,
 	};
-	if (!call_begin(call))
-		return false;
+	call_begin(call);
 	if (call->zero_pages)
 		*zeroed = 0;
 	return true;

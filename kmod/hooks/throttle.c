@@ -63,14 +63,12 @@ static void pay(const struct call *call)
 long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct call call = { .pays = true };
-	bool known;
 	long ret;
 
 	probe_enter(&hook_ioctl.probe);
-	known = call_begin(&call);
+	call_begin(&call);
 	ret = original_ioctl(file, cmd, arg);
-	if (known)
-		call_end(&call);
+	call_end(&call);
 	if (call.delay_ns)
 		pay(&call);
 	probe_leave(&hook_ioctl.probe);
