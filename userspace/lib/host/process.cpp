@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
-namespace umacct::tool {
+namespace umacct {
 
 namespace {
 
@@ -80,6 +82,49 @@ void Pipe::put(int value) const {
     }
 }
 
+std::string Pipe::get_text(std::chrono::milliseconds timeout, std::size_t largest) const {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    std::array<char, 16384> part{};
+    std::string text;
+
+    while (text.size() <= largest) {
+        const auto left =
+            std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+        if (left.count() <= 0 || !wait(left))
+            return "";
+
+        const ssize_t size = read(ends_[0], part.data(), part.size());
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size <= 0)
+            return "";
+        text.append(part.data(), static_cast<std::size_t>(size));
+        if (const auto complete = text.find('\0'); complete != std::string::npos)
+            return text.substr(0, complete);
+    }
+    return "";
+}
+
+void Pipe::put_text(std::string_view text) const {
+    const std::string whole(text.substr(0, text.find('\0')));
+
+    for (std::size_t done = 0; done <= whole.size();) {
+        const ssize_t size = write(ends_[1], whole.c_str() + done, whole.size() + 1 - done);
+
+        if (size < 0 && errno != EINTR)
+            return;
+        done += size > 0 ? static_cast<std::size_t>(size) : 0;
+    }
+}
+
+void Pipe::close_all_but_write() const {
+    const auto kept = static_cast<unsigned int>(ends_[1]);
+
+    if (kept > 0)
+        close_range(0, kept - 1, 0);
+    close_range(kept + 1, ~0U, 0);
+}
+
 void Pipe::close_end(std::size_t end) {
     if (ends_.at(end) >= 0)
         close(ends_.at(end));
@@ -100,4 +145,39 @@ std::optional<int> Process::exit_code() {
     return WIFSIGNALED(status) ? exit_signal_base + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-} // namespace umacct::tool
+void die_with_parent() {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+bool drop_privileges(uid_t user) {
+    int signal = 0;
+
+    if (geteuid() != 0)
+        return true;
+    prctl(PR_GET_PDEATHSIG, &signal);
+    if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
+        setresuid(user, user, user) != 0)
+        return false;
+    // A change of user takes it away.
+    prctl(PR_SET_PDEATHSIG, signal);
+    return true;
+}
+
+std::string answer_of_child(const std::function<std::string()> &work,
+                            std::chrono::milliseconds timeout, std::size_t largest) {
+    Pipe answer;
+    const Process child([&] {
+        die_with_parent();
+        answer.close_all_but_write();
+        try {
+            answer.put_text(work());
+        } catch (const std::exception &) {
+            // No answer is one, too.
+        }
+    });
+
+    answer.close_write();
+    return answer.get_text(timeout, largest);
+}
+
+} // namespace umacct

@@ -6,13 +6,17 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include <sys/types.h>
 #include <unistd.h>
 
-namespace umacct::tool {
+namespace umacct {
 
 /// Takes the signals that would end us, and SIGCHLD, for as long as it lives. One
 /// that came meanwhile and was not waited for takes its effect at the end.
@@ -36,7 +40,7 @@ private:
     sigset_t before_{};
 };
 
-/// Whole numbers from one process to another.
+/// Whole numbers, or one text, from one process to another.
 class Pipe {
 public:
     Pipe();
@@ -55,6 +59,13 @@ public:
     /// Something, or the other end's closing, came within the time.
     bool wait(std::chrono::milliseconds timeout) const;
     void put(int value) const;
+
+    /// The text that was put; empty unless it came whole, within the time and the size.
+    std::string get_text(std::chrono::milliseconds timeout, std::size_t largest) const;
+    void put_text(std::string_view text) const;
+
+    /// Closes every other file of this process.
+    void close_all_but_write() const;
 
 private:
     void close_end(std::size_t end);
@@ -93,4 +104,17 @@ private:
     pid_t pid_;
 };
 
-} // namespace umacct::tool
+/// Has the kernel kill this process when its parent ends.
+void die_with_parent();
+
+constexpr uid_t nobody = 65534;
+
+/// Becomes that user, without groups; nothing happens to who isn't root. Whether it worked.
+bool drop_privileges(uid_t user);
+
+/// Runs work in a child process which has no file open; what it returns, or nothing when
+/// that takes longer or is larger, or when the child dies.
+std::string answer_of_child(const std::function<std::string()> &work,
+                            std::chrono::milliseconds timeout, std::size_t largest);
+
+} // namespace umacct

@@ -2,11 +2,8 @@
 #include "tool/verify/driver_client.h"
 
 #include <chrono>
-#include <csignal>
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "lib/error.h"
@@ -23,16 +20,10 @@ using namespace std::chrono_literals;
 
 constexpr auto poll_interval = 100ms;
 constexpr int poll_attempts = 100;
-constexpr uid_t nobody = 65534;
 constexpr std::uint32_t first_handle = 0x1000;
 
 /// A question to free everything, beside how many allocations to make.
 constexpr int free_everything = -1;
-
-bool drop_privileges() {
-    return setgroups(0, nullptr) == 0 && setresgid(nobody, nobody, nobody) == 0 &&
-           setresuid(nobody, nobody, nobody) == 0;
-}
 
 } // namespace
 
@@ -47,11 +38,11 @@ void DriverClient::serve() {
     rm_client driver{};
     std::uint32_t held = 0;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with_parent();
     questions_.close_write();
     answers_.close_read();
 
-    int status = drop_privileges() ? 0 : -EPERM;
+    int status = drop_privileges(nobody) ? 0 : -EPERM;
     bool open = false;
     while (const auto question = questions_.get()) {
         if (status == 0 && !open) {
