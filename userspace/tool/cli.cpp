@@ -7,9 +7,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
-#include "tool/json.h"
+#include "lib/json.h"
+#include "lib/text.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"
 

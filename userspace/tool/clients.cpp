@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/print/text.h"
 

@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/context.h"
 
-#include <fstream>
 #include <utility>
 
 #include <fmt/ostream.h>
 
-#include "tool/print/text.h"
+#include "lib/module/health.h"
 
 namespace umacct::tool {
 
 Context::Context(Surroundings surroundings)
     : surroundings_(std::move(surroundings)),
-      cgroups_(surroundings_.proc),
-      owners_(surroundings_.root) {}
-
-Module &Context::module() {
-    if (!module_)
-        module_.emplace(surroundings_.connect());
-    return *module_;
-}
-
-Meminfo Context::meminfo() const {
-    std::ifstream file(surroundings_.proc / "meminfo");
-
-    return Meminfo(file);
-}
+      machine_(surroundings_.proc, surroundings_.root),
+      connection_(surroundings_.connect) {}
 
 std::unique_ptr<Terminal> Context::open_terminal() const {
     return surroundings_.open_terminal ? surroundings_.open_terminal() : nullptr;

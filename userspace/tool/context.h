@@ -5,16 +5,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 
-#include "lib/host/cgroup.h"
-#include "lib/host/meminfo.h"
-#include "lib/module/module.h"
-#include "lib/module/transport.h"
-#include "lib/owners/owners.h"
-#include "lib/owners/target.h"
+#include "lib/machine.h"
+#include "lib/module/connection.h"
 #include "tool/top/terminal.h"
 
 namespace umacct::tool {
@@ -37,29 +32,27 @@ public:
     explicit Context(Surroundings surroundings);
 
     /// Connects on first use. Throws Error: missing when the module isn't loaded.
-    Module &module();
+    Module &module() { return connection_.module(); }
 
     /// Lets module() connect anew: what was connected to may be gone.
-    void disconnect() { module_.reset(); }
+    void disconnect() { connection_.reset(); }
 
-    const Cgroups &cgroups() const { return cgroups_; }
+    const Cgroups &cgroups() const { return machine_.cgroups(); }
 
     /// Whom cgroups are for.
-    const Owners &owners() const { return owners_; }
+    const Owners &owners() const { return machine_.owners(); }
 
     /// Reads the names anew, for a verb that runs for long.
-    void refresh_owners() { owners_.refresh(); }
+    void refresh_owners() { machine_.refresh_owners(); }
 
-    Target resolve(const std::string &target) const {
-        return resolve_target(target, cgroups_, owners_);
-    }
+    Target resolve(const std::string &target) const { return machine_.resolve(target); }
 
-    Meminfo meminfo() const;
+    Meminfo meminfo() const { return machine_.meminfo(); }
 
-    const std::filesystem::path &root() const { return surroundings_.root; }
+    const std::filesystem::path &root() const { return machine_.root(); }
 
     /// Where procfs is.
-    const std::filesystem::path &proc() const { return surroundings_.proc; }
+    const std::filesystem::path &proc() const { return machine_.proc(); }
 
     std::ostream &out() { return surroundings_.out; }
 
@@ -80,9 +73,8 @@ public:
 
 private:
     Surroundings surroundings_;
-    Cgroups cgroups_;
-    Owners owners_;
-    std::optional<Module> module_;
+    Machine machine_;
+    Connection connection_;
 };
 
 } // namespace umacct::tool

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace umacct::tool {
+namespace umacct {
 
 /// Points into words, which must outlive it.
 inline std::vector<char *> argv_of(const std::vector<std::string> &words) {
@@ -18,4 +18,4 @@ inline std::vector<char *> argv_of(const std::vector<std::string> &words) {
     return argv;
 }
 
-} // namespace umacct::tool
+} // namespace umacct

@@ -7,13 +7,15 @@
 #include <thread>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/json.h"
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/account.h"
 #include "tool/audit/audit_svg.h"
-#include "tool/json.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"

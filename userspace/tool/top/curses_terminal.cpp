@@ -20,6 +20,7 @@
 
 #include <fmt/ostream.h>
 
+#include "lib/text.h"
 #include "tool/print/text.h"
 
 namespace umacct::tool {

@@ -6,13 +6,16 @@
 #include <thread>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/json.h"
+#include "lib/machine.h"
 #include "lib/units.h"
 #include "tool/argument.h"
 #include "tool/clients.h"
-#include "tool/json.h"
 #include "tool/print/table.h"
+#include "tool/print/text.h"
 #include "tool/top/top_model.h"
 #include "tool/top/top_ui.h"
 #include "tool/verbs.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/module/health.h"
 #include "lib/units.h"
 
 namespace umacct::tool {

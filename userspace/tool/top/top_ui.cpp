@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/top/top_draw.h"
 

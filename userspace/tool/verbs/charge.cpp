@@ -2,13 +2,15 @@
 #include <memory>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
+#include "lib/json.h"
 #include "lib/units.h"
 #include "tool/account.h"
 #include "tool/argument.h"
-#include "tool/json.h"
 #include "tool/limit_options.h"
 #include "tool/print/table.h"
+#include "tool/print/text.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {

@@ -3,13 +3,16 @@
 #include <unordered_map>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/json.h"
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/account.h"
-#include "tool/json.h"
 #include "tool/limit_options.h"
 #include "tool/print/table.h"
+#include "tool/print/text.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {

@@ -3,9 +3,11 @@
 #include <memory>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
+#include "lib/json.h"
+#include "lib/machine.h"
 #include "lib/units.h"
-#include "tool/json.h"
 #include "tool/print/account_tree.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"

@@ -2,9 +2,10 @@
 #include <memory>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
+#include "lib/json.h"
 #include "tool/clients.h"
-#include "tool/json.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {

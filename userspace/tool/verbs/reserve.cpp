@@ -2,10 +2,11 @@
 #include <memory>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
+#include "lib/json.h"
 #include "lib/units.h"
 #include "tool/argument.h"
-#include "tool/json.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {

@@ -6,16 +6,16 @@
 #include <vector>
 
 #include <fmt/ostream.h>
-#include <sys/prctl.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/host/argv.h"
 #include "lib/host/process.h"
-#include "lib/host/transient.h"
+#include "lib/host/scope.h"
+#include "lib/json.h"
 #include "lib/units.h"
 #include "tool/account.h"
-#include "tool/json.h"
 #include "tool/limit_options.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"
@@ -72,7 +72,7 @@ private:
 
 /// Stays in the cgroup, so that its account can be read after the command's end.
 void hold_cgroup() {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with_parent();
     while (getppid() != 1)
         pause();
 }
@@ -134,7 +134,7 @@ int run(Context &context, const Options &options) {
     const SignalGuard signals;
     Command command(options.command, signals);
     const Process holder(hold_cgroup);
-    const TransientCgroup cgroup(context.cgroups(), name, {command.process().pid(), holder.pid()});
+    const Scope cgroup(context.cgroups(), name, {command.process().pid(), holder.pid()});
     const Target target{
         .path = cgroup.path(), .id = context.cgroups().id(cgroup.path()), .pid = {}};
 

@@ -2,11 +2,14 @@
 #include <memory>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
+#include "lib/json.h"
+#include "lib/machine.h"
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/account.h"
 #include "tool/clients.h"
-#include "tool/json.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"
 

@@ -3,11 +3,14 @@
 
 #include <fmt/color.h>
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/json.h"
+#include "lib/module/health.h"
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/clients.h"
-#include "tool/json.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"

@@ -4,10 +4,12 @@
 
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/json.h"
+#include "lib/text.h"
 #include "lib/units.h"
-#include "tool/json.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"
 

@@ -6,14 +6,16 @@
 #include <memory>
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/host/transient.h"
+#include "lib/host/scope.h"
+#include "lib/json.h"
+#include "lib/text.h"
 #include "lib/units.h"
 #include "tool/account.h"
 #include "tool/argument.h"
-#include "tool/json.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/verbs.h"
@@ -75,7 +77,7 @@ public:
 private:
     Context &context_;
     DriverClient client_;
-    TransientCgroup cgroup_;
+    Scope cgroup_;
     std::uint64_t id_;
 };
 

@@ -10,20 +10,19 @@
 
 #include "lib/host/cgroup.h"
 
-namespace umacct::tool {
+namespace umacct {
 
-class TransientCgroup {
+class Scope {
 public:
     /// Makes the cgroup and moves the processes into it; it lives for as long as
     /// one of them does. Throws Error; nothing is left behind then.
-    TransientCgroup(const Cgroups &cgroups, const std::string &name,
-                    const std::vector<pid_t> &members);
-    TransientCgroup(const TransientCgroup &) = delete;
-    TransientCgroup &operator=(const TransientCgroup &) = delete;
-    TransientCgroup(TransientCgroup &&) = delete;
-    TransientCgroup &operator=(TransientCgroup &&) = delete;
+    Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members);
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+    Scope(Scope &&) = delete;
+    Scope &operator=(Scope &&) = delete;
     /// Kills what is left in it, and removes it.
-    ~TransientCgroup();
+    ~Scope();
 
     const std::string &path() const { return path_; }
 
@@ -32,4 +31,4 @@ private:
     std::string path_;
 };
 
-} // namespace umacct::tool
+} // namespace umacct

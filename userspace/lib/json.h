@@ -10,13 +10,11 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "lib/module/model.h"
-#include "lib/owners/owners.h"
-#include "tool/print/text.h"
+#include "lib/machine.h"
 
-namespace umacct::tool {
+namespace umacct {
 
 using Json = nlohmann::ordered_json;
 
@@ -41,4 +39,4 @@ Json merged(Json first, const Json &second);
 /// One line.
 void print_json(std::ostream &out, const Json &json);
 
-} // namespace umacct::tool
+} // namespace umacct

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tool/json.h"
+#include "lib/json.h"
 
-namespace umacct::tool {
+#include <nlohmann/json.hpp>
+
+namespace umacct {
 
 namespace {
 
@@ -181,4 +183,4 @@ void print_json(std::ostream &out, const Json &json) {
     out << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
-} // namespace umacct::tool
+} // namespace umacct

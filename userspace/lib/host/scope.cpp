@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/host/transient.h"
+#include "lib/host/scope.h"
 
 #include <cerrno>
 #include <chrono>
@@ -16,7 +16,7 @@
 #include "lib/error.h"
 #include "lib/host/argv.h"
 
-namespace umacct::tool {
+namespace umacct {
 
 namespace {
 
@@ -158,13 +158,12 @@ void remove_directories(const std::filesystem::path &directory) {
 
 } // namespace
 
-TransientCgroup::TransientCgroup(const Cgroups &cgroups, const std::string &name,
-                                 const std::vector<pid_t> &members)
+Scope::Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members)
     : cgroups_(cgroups),
       path_(systemd_runs() ? start_scope(cgroups, name, members)
                            : make_directory(cgroups, name, members)) {}
 
-TransientCgroup::~TransientCgroup() {
+Scope::~Scope() {
     try {
         cgroups_.write(path_, "cgroup.kill", "1");
         // What was killed takes a moment to go. systemd removes its scope itself.
@@ -178,4 +177,4 @@ TransientCgroup::~TransientCgroup() {
     }
 }
 
-} // namespace umacct::tool
+} // namespace umacct

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/machine.h"
+
+#include <fstream>
+#include <utility>
+
+namespace umacct {
+
+MemoryController memory_controller(const Cgroups &cgroups, const Account &account) {
+    if (account.memory_current)
+        return {.current = account.memory_current, .max = account.memory_max};
+    return {.current = cgroups.number(account.path, "memory.current"),
+            .max = cgroups.number(account.path, "memory.max")};
+}
+
+Machine::Machine(std::filesystem::path proc, std::filesystem::path root)
+    : proc_(std::move(proc)), root_(std::move(root)), cgroups_(proc_), owners_(root_) {}
+
+Meminfo Machine::meminfo() const {
+    std::ifstream file(proc_ / "meminfo");
+
+    return Meminfo(file);
+}
+
+} // namespace umacct

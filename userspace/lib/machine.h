@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// This machine: its cgroups, whom they are for and its memory, all below one root, so
+/// that tests have a machine of their own.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "lib/host/cgroup.h"
+#include "lib/host/meminfo.h"
+#include "lib/module/model.h"
+#include "lib/owners/owners.h"
+#include "lib/owners/target.h"
+
+namespace umacct {
+
+/// What the kernel's own controller says of a cgroup.
+struct MemoryController {
+    std::optional<std::uint64_t> current; ///< empty where it can't be read
+    std::optional<std::uint64_t> max;     ///< the same; UMACCT_UNLIMITED for "max"
+};
+
+/// From the module where it knows; else from the cgroup's directory.
+MemoryController memory_controller(const Cgroups &cgroups, const Account &account);
+
+class Machine {
+public:
+    /// proc: where procfs is. root: where /sys, /run, /var and the like are.
+    Machine(std::filesystem::path proc, std::filesystem::path root);
+
+    const Cgroups &cgroups() const { return cgroups_; }
+
+    const Owners &owners() const { return owners_; }
+
+    /// Looks for new names, for who runs for long.
+    void refresh_owners() { owners_.refresh(); }
+
+    Target resolve(std::string_view target) const {
+        return resolve_target(target, cgroups_, owners_);
+    }
+
+    Meminfo meminfo() const;
+
+    const std::filesystem::path &proc() const { return proc_; }
+
+    const std::filesystem::path &root() const { return root_; }
+
+private:
+    std::filesystem::path proc_;
+    std::filesystem::path root_;
+    Cgroups cgroups_;
+    Owners owners_;
+};
+
+} // namespace umacct
