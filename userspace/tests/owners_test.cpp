@@ -152,7 +152,7 @@ TEST_F(OwnersTest, BrokenFilesAndFoldersAreAsIfTheyWereNotThere) {
 
     write("var/lib/docker/containers/" + id_of('a') + "/config.v2.json", "{\"Name\":");
     EXPECT_EQ(label(docker), "docker aaaaaaaaaaaa");
-    add_docker(id_of('a'), std::string(2U << 20, 'x'));
+    add_docker(id_of('a'), std::string(9U << 20, 'x'));
     EXPECT_EQ(label(docker), "docker aaaaaaaaaaaa");
 
     write("run/containerd/io.containerd.runtime.v2.task", "a file");
@@ -173,6 +173,44 @@ TEST_F(OwnersTest, WhatWasReadIsKeptUntilRefreshed) {
     EXPECT_EQ(owners.of(path)->name, "before");
     owners.refresh();
     EXPECT_EQ(owners.of(path)->name, "");
+}
+
+// What a user writes there took the stack of root's tool, or a minute of its time.
+TEST_F(OwnersTest, AUserCanNeitherStopNorSlowTheTool) {
+    const std::string user = std::to_string(getuid() == 0 ? 1000 : getuid());
+    const std::string place = "/user.slice/user@" + user + ".service/libpod-";
+    const std::string docker = "/user.slice/user@" + user + ".service/docker-";
+    const std::string file =
+        "home/u/.local/share/containers/storage/overlay-containers/containers.json";
+    const auto start = std::chrono::steady_clock::now();
+    std::string flat = "[{}";
+
+    for (int i = 0; i < 2'000'000; ++i)
+        flat += ",{}";
+    write("etc/passwd", "u:x:" + user + ":0::/home/u:/bin/sh\n");
+    for (const std::string &text : {std::string(8U << 20, '['), flat + "]"}) {
+        write(file, text);
+        ASSERT_TRUE(getuid() != 0 || chown((root() / file).c_str(), 1000, 1000) == 0);
+        EXPECT_EQ(label(place + id_of('a') + ".scope"), "podman aaaaaaaaaaaa");
+    }
+
+    Owners owners(root());
+    for (int i = 0; i < 3000; ++i)
+        owners.of(docker + fmt::format("{:064x}", i) + ".scope");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(8));
+}
+
+TEST_F(OwnersTest, WhatDidNotChangeIsNotReadAgain) {
+    Owners owners(root());
+
+    for (int i = 0; i < 200; ++i)
+        add_docker(fmt::format("{:064x}", i), fmt::format("c{}", i));
+    for (int refreshed = 0; refreshed < 3; ++refreshed) {
+        for (int i = 0; i < 200; ++i)
+            EXPECT_EQ(owners.of(fmt::format("/docker/{:064x}", i))->name, fmt::format("c{}", i));
+        EXPECT_EQ(owners.files().children(), 200U);
+        owners.refresh();
+    }
 }
 
 TEST_F(OwnersTest, ThousandsOfContainersTakeNoTime) {

@@ -18,6 +18,8 @@ fs::path make_directory() {
 
     if (mkdtemp(name.data()) == nullptr)
         throw std::runtime_error("no temporary directory");
+    // Some of what is read here is read as another user.
+    fs::permissions(name, fs::perms(0755));
     return name;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/names.h"
+#include "lib/owners/owner.h"
 
 #include <algorithm>
 #include <array>

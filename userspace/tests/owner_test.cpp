@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/names.h"
+#include "lib/owners/owner.h"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ constexpr const char *uid = "8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab";
 
 // Paths as each runtime makes them, with the systemd driver and with cgroupfs.
 INSTANTIATE_TEST_SUITE_P(
-    Names, RecordedPath,
+    Owner, RecordedPath,
     testing::Values(
         Recorded{with_id("/system.slice/docker-", ".scope"), "docker", id, OwnerKind::container},
         Recorded{with_id("/docker/"), "docker", id, OwnerKind::container},
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{"/tripod", nullptr, "", OwnerKind::unit},
         Recorded{"/", nullptr, "", OwnerKind::unit}));
 
-TEST(Names, TheUserOfARootlessContainerIsInItsPath) {
+TEST(Owner, TheUserOfARootlessContainerIsInItsPath) {
     EXPECT_EQ(user_of("/user.slice/user-1000.slice/user@1000.service/user.slice/x.scope"), 1000U);
     EXPECT_FALSE(user_of("/user.slice/user-1000.slice/session-3.scope"));
     EXPECT_FALSE(user_of("/user@.service"));

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/owners/state_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/host/file_descriptor.h"
+#include "lib/host/process.h"
+
+namespace umacct {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t longest_name = 253;      ///< a pod's; others are shorter
+constexpr std::size_t most_entries = 16384;    ///< of a folder
+constexpr std::size_t largest_file = 8U << 20; ///< one for all of podman's containers
+constexpr std::size_t largest_answer = 2U << 20;
+constexpr rlim_t most_memory = 64U << 20; ///< beside what the tool has
+constexpr auto longest_time = 1s;
+
+/// Users' files are not even looked at more often than this, as a look may take time.
+constexpr auto period = 10s;
+/// All children for a user's files may take so long in a period; for root's.
+constexpr auto budget_of_user = 1s;
+constexpr auto budget_of_root = 5s;
+
+void limit(__rlimit_resource resource, rlim_t value) {
+    const rlimit both{.rlim_cur = value, .rlim_max = value};
+
+    setrlimit(resource, &both);
+}
+
+rlim_t memory_in_use() {
+    rlim_t pages = 0;
+
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// In the child: what it may do from here on is to compute.
+void confine(rlim_t memory) {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    limit(RLIMIT_AS, memory + most_memory);
+    limit(RLIMIT_CPU, 1);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_NOFILE, 0);
+    limit(RLIMIT_NPROC, 0);
+}
+
+/// In the child.
+std::string answer(const fs::path &file, const StateReader &read, std::optional<uid_t> user) {
+    const rlim_t memory = memory_in_use();
+
+    if (user && !drop_privileges(*user))
+        return "";
+    const auto text = read_state_file(file, user);
+    if (!text || (!user && !drop_privileges(nobody)))
+        return "";
+    confine(memory);
+    return read(*text);
+}
+
+std::int64_t nanoseconds(const timespec &time) {
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+StateFiles::Lines lines_of(const std::string &text) {
+    StateFiles::Lines lines;
+    std::istringstream stream(text);
+
+    for (std::string line; std::getline(stream, line);)
+        lines.push_back(std::move(line));
+    return lines;
+}
+
+} // namespace
+
+const StateFiles::Lines &StateFiles::ask(const fs::path &file, const StateReader &read,
+                                         std::optional<uid_t> user) {
+    Known &known = known_[file.string()];
+
+    if (is_stale(known, file, user)) {
+        auto lines = ask_child(file, read, user);
+
+        if (!lines)
+            known.stamp = {}; // another time
+        known.lines = std::move(lines).value_or(Lines());
+    }
+    return known.lines;
+}
+
+std::string StateFiles::ask_line(const fs::path &file, const StateReader &read,
+                                 std::optional<uid_t> user) {
+    const Lines &lines = ask(file, read, user);
+
+    return lines.empty() ? "" : lines.front();
+}
+
+const StateFiles::Lines &StateFiles::entries(const fs::path &folder) {
+    Known &known = known_[folder.string()];
+
+    if (!is_stale(known, folder, {}))
+        return known.lines;
+
+    std::error_code error;
+    known.lines.clear();
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        if (known.lines.size() == most_entries)
+            break;
+        known.lines.push_back(at->path().filename().string());
+    }
+    std::sort(known.lines.begin(), known.lines.end());
+    return known.lines;
+}
+
+fs::path StateFiles::below_root(const fs::path &path) const {
+    return root_ / path.relative_path();
+}
+
+const fs::path &StateFiles::home(uid_t user) {
+    const auto [at, is_new] = homes_.try_emplace(user, "/dev/null");
+
+    if (!is_new)
+        return at->second;
+
+    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> users(
+        std::fopen(below_root("etc/passwd").c_str(), "re"), std::fclose);
+    const passwd *entry = nullptr;
+    while (users && (entry = fgetpwent(users.get())) != nullptr && entry->pw_uid != user) {
+    }
+    // Users may come from elsewhere, a directory service for one.
+    if (entry == nullptr && root_ == "/")
+        entry = getpwuid(user);
+    if (entry != nullptr)
+        at->second = below_root(entry->pw_dir);
+    return at->second;
+}
+
+StateFiles::Stamp StateFiles::stamp_of(const fs::path &path) {
+    struct stat info {};
+
+    if (stat(path.c_str(), &info) != 0)
+        return {};
+    return {.device = info.st_dev,
+            .inode = info.st_ino,
+            .size = info.st_size,
+            .modified_ns = nanoseconds(info.st_mtim),
+            .changed_ns = nanoseconds(info.st_ctim)};
+}
+
+bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_t> user) {
+    if (std::exchange(known.generation, generation_) == generation_)
+        return false;
+    if (user) {
+        // Below a user's folder may be a file system of his own, which answers when it likes.
+        const auto now = Clock::now();
+
+        if (known.read != Clock::time_point() && now - known.read < period)
+            return false;
+        known.read = now;
+        return true;
+    }
+
+    const Stamp found = stamp_of(path);
+    const bool same = found == std::exchange(known.stamp, found);
+    if (found == Stamp())
+        known.lines.clear();
+    return !same && found != Stamp();
+}
+
+std::optional<StateFiles::Lines>
+StateFiles::ask_child(const fs::path &file, const StateReader &read, std::optional<uid_t> user) {
+    const auto start = Clock::now();
+    Budget &budget = budgets_[user.value_or(0)];
+
+    if (start - budget.since > period)
+        budget = {.since = start};
+    if (budget.spent > (user ? budget_of_user : budget_of_root))
+        return std::nullopt;
+
+    ++children_;
+    const std::string text =
+        answer_of_child([&] { return answer(file, read, user); }, longest_time, largest_answer);
+    budget.spent += Clock::now() - start;
+    return lines_of(text);
+}
+
+std::optional<std::string> read_state_file(const fs::path &file, std::optional<uid_t> user) {
+    // Without O_NONBLOCK a FIFO would wait for its writer.
+    const FileDescriptor fd(
+        open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+
+    struct stat info {};
+
+    if (fd.get() < 0 || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        (user && info.st_uid != *user) || static_cast<std::size_t>(info.st_size) > largest_file)
+        return std::nullopt;
+
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
+    std::size_t done = 0;
+    while (done < text.size()) {
+        const ssize_t got = ::read(fd.get(), text.data() + done, text.size() - done);
+
+        if (got < 0)
+            return std::nullopt;
+        if (got == 0)
+            break;
+        done += static_cast<std::size_t>(got);
+    }
+    text.resize(done);
+    return text;
+}
+
+std::string clean_name(std::string_view name) {
+    static constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz"
+                                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                "0123456789_.-";
+    std::string clean(name.substr(0, longest_name));
+
+    std::replace_if(
+        clean.begin(), clean.end(),
+        [](char c) { return allowed.find(c) == std::string_view::npos; }, '?');
+    return clean;
+}
+
+} // namespace umacct

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What container runtimes wrote down, read with care: tenants fill such files, or own
+/// them. Each is read and understood by a child process that has no privileges, little
+/// memory and little time. Its answer is a few lines of text, or nothing, and is kept
+/// until the file changes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace umacct {
+
+/// Makes the answer from a file's text, in the child.
+using StateReader = std::function<std::string(const std::string &text)>;
+
+class StateFiles {
+public:
+    using Lines = std::vector<std::string>;
+
+    /// root: where /var, /run and /etc are.
+    explicit StateFiles(std::filesystem::path root) : root_(std::move(root)) {}
+
+    /// The lines of the answer about a file; empty where there is none. user: whose the
+    /// file must be, and as whom it is opened; root for none.
+    const Lines &ask(const std::filesystem::path &file, const StateReader &read,
+                     std::optional<uid_t> user = {});
+    /// The first of these lines, if any.
+    std::string ask_line(const std::filesystem::path &file, const StateReader &read,
+                         std::optional<uid_t> user = {});
+
+    /// The sorted names of what is in a folder of root's.
+    const Lines &entries(const std::filesystem::path &folder);
+
+    /// A path as the machine means it; absolute ones are from the root, too.
+    std::filesystem::path below_root(const std::filesystem::path &path) const;
+    /// A path that can't be where it isn't known.
+    const std::filesystem::path &home(uid_t user);
+
+    /// From now on, looks again whether what was read has changed.
+    void refresh() { ++generation_; }
+
+    /// How often a child was made: for tests.
+    std::uint64_t children() const { return children_; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    /// A file's identity and state; all 0 for none.
+    struct Stamp {
+        std::uint64_t device = 0;
+        std::uint64_t inode = 0;
+        std::int64_t size = 0;
+        std::int64_t modified_ns = 0;
+        std::int64_t changed_ns = 0;
+
+        bool operator==(const Stamp &) const = default;
+    };
+
+    struct Known {
+        Lines lines;
+        Stamp stamp;                  ///< of root's files
+        Clock::time_point read;       ///< of users' files
+        std::uint64_t generation = 0; ///< in which it was looked at
+    };
+
+    struct Budget {
+        Clock::time_point since;
+        Clock::duration spent{};
+    };
+
+    static Stamp stamp_of(const std::filesystem::path &path);
+    /// It has to be read; takes note of what it found.
+    bool is_stale(Known &known, const std::filesystem::path &path, std::optional<uid_t> user);
+    /// Empty when there is no time left for it.
+    std::optional<Lines> ask_child(const std::filesystem::path &file, const StateReader &read,
+                                   std::optional<uid_t> user);
+
+    std::filesystem::path root_;
+    std::uint64_t generation_ = 1;
+    std::uint64_t children_ = 0;
+    std::unordered_map<std::string, Known> known_;
+    std::unordered_map<uid_t, Budget> budgets_;
+    std::unordered_map<uid_t, std::filesystem::path> homes_;
+};
+
+/// The file's text; empty unless it is a regular file of bounded size, no link, and that
+/// user's, if one is given.
+std::optional<std::string> read_state_file(const std::filesystem::path &file,
+                                           std::optional<uid_t> user = {});
+
+/// With the characters that no runtime allows in a name replaced, and of bounded length.
+std::string clean_name(std::string_view name);
+
+} // namespace umacct

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What the files of each container runtime tell, format by format.
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "lib/owners/docker.h"
+#include "lib/owners/kubelet.h"
+#include "lib/owners/podman.h"
+#include "lib/owners/spec.h"
+#include "tests/sandbox.h"
+
+namespace umacct {
+namespace {
+
+const std::string id = "4f5a9c0b7d1e2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9001ab";
+
+std::string quoted(const std::string &text) {
+    return '"' + text + '"';
+}
+
+TEST(Runtimes, DockersNameIsWithoutItsSlash) {
+    EXPECT_EQ(read_docker_config(
+                  R"({"State":{"Running":true,"Name":"no"},"ID":"x","Name":"/vllm","x":["a"]})"),
+              "vllm");
+    EXPECT_EQ(read_docker_config(R"({"Name":7})"), "");
+    EXPECT_EQ(read_docker_config(R"({"Config":{"Name":"/inner"}})"), "");
+    EXPECT_EQ(read_docker_settings(R"({"data-root":"/data/docker","debug":true})"), "/data/docker");
+    EXPECT_EQ(read_docker_settings("[]"), "");
+}
+
+TEST(Runtimes, ContainersJsonHasManyContainers) {
+    const std::string other(64, '0');
+
+    EXPECT_EQ(
+        read_storage(
+            R"([{"id":)" + quoted(id) +
+            R"(,"names":["vllm","second"],"image":"x","metadata":"{\"id\":\"y\"}","flags":{"a":[1]}},)" +
+            R"({"names":["late"],"flags":{"id":"no"},"id":)" + quoted(other) + "}," + R"({"id":)" +
+            quoted(std::string(64, 'c')) + R"(,"layer":"z"},{"id":"short","names":["n"]},7,null])"),
+        other + " late\n" + id + " vllm\n");
+}
+
+TEST(Runtimes, StorageConfMayMoveTheContainers) {
+    EXPECT_EQ(read_storage_settings("[storage]\ndriver = \"vfs\"\n  graphroot = \"/data/c\" # x\n"),
+              "/data/c");
+    EXPECT_EQ(read_storage_settings("graphroot='/data/c'"), "/data/c");
+    EXPECT_EQ(read_storage_settings("# graphroot = \"/data/c\"\n"), "");
+    EXPECT_EQ(read_storage_settings("graphroot_old = \"/data/c\"\ngraphroot = \"/open"), "");
+    EXPECT_EQ(read_storage_settings("graphroot"), "");
+}
+
+TEST(Runtimes, AnnotationsTellThePod) {
+    EXPECT_EQ(read_spec(R"({"linux":{"cgroupsPath":"/a/b","seccomp":{}},
+        "annotations":{"io.kubernetes.cri.container-name":"vllm",
+        "io.kubernetes.cri.container-type":"container","nerdctl/name":"n",
+        "io.kubernetes.cri.sandbox-name":"llm-0","io.kubernetes.cri.sandbox-namespace":"prod"}})"),
+              "/a/b\nn\nprod\nllm-0\nvllm\n");
+    EXPECT_EQ(read_spec(R"({"annotations":{
+        "io.kubernetes.cri.container-type":"sandbox","io.kubernetes.cri.sandbox-name":"llm-0",
+        "io.kubernetes.cri.sandbox-namespace":"prod"}})"),
+              "\n\nprod\nllm-0\nPOD\n");
+    EXPECT_EQ(read_spec(R"({"annotations":{"io.kubernetes.container.name":"vllm",
+        "io.kubernetes.pod.name":"llm-0","io.kubernetes.pod.namespace":"prod","n":7}})"),
+              "\n\nprod\nllm-0\nvllm\n");
+    EXPECT_EQ(read_spec(R"({"annotations":[]})"), "\n\n\n\n\n");
+    EXPECT_EQ(read_spec(R"({"linux":{"cgroupsPath":"/a\nb"}})"), "");
+}
+
+TEST(Runtimes, NamesThatTheKubeletMakesUp) {
+    const auto made = kube_name_of("k8s_vllm_llm-0_prod_8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab_1");
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->name_space + "/" + made->pod + "/" + made->container, "prod/llm-0/vllm");
+    EXPECT_FALSE(kube_name_of("k8s_vllm"));
+    EXPECT_FALSE(kube_name_of("my_own_name_of_six_parts"));
+    EXPECT_FALSE(kube_name_of(""));
+
+    const auto pod = pod_of_log("prod_llm-0_8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab");
+    ASSERT_TRUE(pod);
+    EXPECT_EQ(pod->first, "8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab");
+    EXPECT_EQ(pod->second.name_space + "/" + pod->second.pod, "prod/llm-0");
+    EXPECT_FALSE(pod_of_log("__x"));
+    EXPECT_FALSE(pod_of_log("lost+found"));
+
+    const auto container = container_of_log("llm-0_prod_vllm-main-" + id + ".log");
+    ASSERT_TRUE(container);
+    EXPECT_EQ(container->first, id);
+    EXPECT_EQ(container->second.container, "vllm-main");
+    EXPECT_EQ(container->second.pod, "llm-0");
+    EXPECT_FALSE(container_of_log("llm-0_prod_vllm-" + id));
+    EXPECT_FALSE(container_of_log("llm-0_prod_vllm-0123.log"));
+    EXPECT_FALSE(container_of_log(id + ".log"));
+}
+
+TEST(Runtimes, WhatIsBrokenTellsNothing) {
+    for (const std::string &text :
+         {std::string(), std::string("{"), std::string("null"), std::string("\0\xff", 2),
+          std::string("{\"Name\""), std::string("{\"Name\":\"/x\","), std::string(1U << 16, '['),
+          R"({"Name":"/x","a":)" + std::string(1000, '[') + std::string(1000, ']') + "}",
+          std::string("[{\"id\":[]}]"), R"([{"id":)" + quoted(id) + R"(,"names":7}])",
+          R"([{"id":)" + quoted(id) + R"(,"names":[]}])",
+          R"([{"id":)" + quoted(id) + R"(,"names":[{}]}])"}) {
+        EXPECT_EQ(read_docker_config(text), "") << text.substr(0, 80);
+        EXPECT_EQ(read_storage(text), "");
+        EXPECT_TRUE(read_spec(text).empty() || read_spec(text) == "\n\n\n\n\n");
+        EXPECT_EQ(read_docker_settings(text), "");
+        EXPECT_EQ(read_storage_settings(text), "");
+    }
+}
+
+// 400 KB of empty objects took 50 s, and as many brackets the whole stack.
+TEST(Runtimes, WhatIsLargeOrDeepTakesNoTime) {
+    const auto start = std::chrono::steady_clock::now();
+    std::string flat = "[";
+
+    for (int i = 0; i < 1'000'000; ++i)
+        flat += "{},";
+    EXPECT_EQ(read_storage(flat + R"({"id":)" + quoted(id) + R"(,"names":["x"]}])"), id + " x\n");
+    EXPECT_EQ(read_storage(std::string(8U << 20, '[')), "");
+    EXPECT_EQ(read_spec(R"({"annotations":)" + std::string(8U << 20, '{')), "");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(Runtimes, NamesAreShortAndHarmless) {
+    EXPECT_EQ(read_docker_config(R"({"Name":"/\u001b[2Ja\nb/c d\u00e9"})"), "??2Ja?b?c?d??");
+    EXPECT_EQ(read_docker_config(R"({"Name":")" + std::string(5000, 'a') + R"("})"),
+              std::string(253, 'a'));
+}
+
+} // namespace
+} // namespace umacct

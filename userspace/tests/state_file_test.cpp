@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What others wrote is read in a child that can do no harm, and not more often than needed.
+#include "lib/owners/state_file.h"
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/sandbox.h"
+
+namespace umacct {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::string the_text(const std::string &text) {
+    return text;
+}
+
+std::string hang(const std::string & /*text*/) {
+    while (true)
+        pause();
+}
+
+class StateFileTest : public testing::Test {
+protected:
+    StateFileTest() { sandbox_.write(file_, "a\nb\n"); }
+
+    StateFiles::Lines ask(const StateReader &read) { return StateFiles("/").ask(file_, read); }
+
+    test::Sandbox sandbox_;
+    std::filesystem::path file_ = sandbox_.proc() / "file";
+};
+
+TEST_F(StateFileTest, TheAnswerComesInLines) {
+    EXPECT_EQ(ask(the_text), (StateFiles::Lines{"a", "b"}));
+    EXPECT_TRUE(ask([](const std::string & /*text*/) { return ""; }).empty());
+    EXPECT_EQ(StateFiles("/").ask_line(file_, the_text), "a");
+    EXPECT_EQ(StateFiles("/").ask_line(sandbox_.proc() / "gone", the_text), "");
+}
+
+TEST_F(StateFileTest, TheChildHasNoPrivilegesAndNoFiles) {
+    const auto powers = ask([](const std::string & /*text*/) {
+        return std::to_string(geteuid()) + "\n" + std::to_string(getegid()) + "\n" +
+               std::to_string(open("/dev/null", O_RDONLY)) + "\n" +
+               std::to_string(fcntl(STDOUT_FILENO, F_GETFD)) + "\n" + std::to_string(fork()) + "\n";
+    });
+
+    ASSERT_EQ(powers.size(), 5U);
+    if (getuid() == 0) {
+        EXPECT_EQ(powers[0], "65534");
+        EXPECT_EQ(powers[1], "65534");
+        EXPECT_EQ(powers[4], "-1") << "it may not fork";
+    }
+    EXPECT_EQ(powers[2], "-1") << "it may not open";
+    EXPECT_EQ(powers[3], "-1") << "it has none of our files";
+}
+
+TEST_F(StateFileTest, AChildThatDiesHangsOrSwellsAnswersNothing) {
+    const auto start = Clock::now();
+
+    EXPECT_TRUE(ask([](const std::string & /*text*/) -> std::string {
+                    raise(SIGSEGV);
+                    return "x";
+                }).empty());
+    EXPECT_TRUE(ask([](const std::string & /*text*/) -> std::string {
+                    throw std::runtime_error("x");
+                }).empty());
+    EXPECT_TRUE(ask([](const std::string & /*text*/) {
+                    return std::string(1U << 30, 'x').substr(0, 1);
+                }).empty())
+        << "it has little memory";
+    EXPECT_TRUE(
+        ask([](const std::string & /*text*/) { return std::string(4U << 20, 'x'); }).empty())
+        << "an answer is short";
+    EXPECT_TRUE(ask(hang).empty());
+    EXPECT_LT(Clock::now() - start, 5s);
+}
+
+TEST_F(StateFileTest, IsReadAgainOnlyWhenItChanged) {
+    StateFiles files("/");
+
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(files.ask_line(file_, the_text), "a");
+        files.refresh();
+    }
+    EXPECT_EQ(files.children(), 1U);
+    sandbox_.write(file_, "other");
+    EXPECT_EQ(files.ask_line(file_, the_text), "other");
+    EXPECT_EQ(files.children(), 2U);
+    sandbox_.write(file_, "third one");
+    EXPECT_EQ(files.ask_line(file_, the_text), "other") << "before it is asked to look again";
+    files.refresh();
+    EXPECT_EQ(files.ask_line(file_, the_text), "third one");
+    std::filesystem::remove(file_);
+    files.refresh();
+    EXPECT_EQ(files.ask_line(file_, the_text), "");
+    EXPECT_EQ(files.children(), 3U) << "what isn't there needs no child";
+}
+
+TEST_F(StateFileTest, AUsersFilesAreReadAsTheUserAndTakeBoundedTime) {
+    const uid_t user = getuid() == 0 ? 1000 : getuid();
+    StateFiles files("/");
+
+    if (getuid() == 0) {
+        EXPECT_TRUE(StateFiles("/").ask(file_, the_text, user).empty()) << "root's, not the user's";
+        ASSERT_EQ(chown(file_.c_str(), user, user), 0);
+    }
+    EXPECT_EQ(
+        files.ask_line(
+            file_, [](const std::string & /*text*/) { return std::to_string(getuid()); }, user),
+        std::to_string(user));
+    files.refresh();
+    EXPECT_EQ(files.ask_line(file_, the_text, user), std::to_string(user)) << "not looked at yet";
+
+    const auto start = Clock::now();
+    for (int i = 0; i < 20; ++i) {
+        const auto other = sandbox_.proc() / std::to_string(i);
+
+        sandbox_.write(other, "x");
+        ASSERT_TRUE(getuid() != 0 || chown(other.c_str(), user, user) == 0);
+        EXPECT_TRUE(files.ask(other, hang, user).empty());
+    }
+    EXPECT_LT(Clock::now() - start, 4s);
+}
+
+TEST_F(StateFileTest, FoldersAreListedAgainWhenTheyChanged) {
+    StateFiles files("/");
+    const auto folder = sandbox_.proc() / "folder";
+
+    EXPECT_TRUE(files.entries(folder).empty());
+    sandbox_.write(folder / "b", "");
+    sandbox_.write(folder / "a", "");
+    EXPECT_TRUE(files.entries(folder).empty()) << "before it is asked to look again";
+    files.refresh();
+    EXPECT_EQ(files.entries(folder), (StateFiles::Lines{"a", "b"}));
+}
+
+TEST(StateFile, OnlyRegularFilesOfBoundedSizeAreRead) {
+    const test::Sandbox sandbox;
+    const auto folder = sandbox.proc();
+
+    sandbox.write(folder / "file", "12345");
+    EXPECT_EQ(read_state_file(folder / "file"), "12345");
+    EXPECT_EQ(read_state_file(folder / "file", getuid()), "12345");
+    EXPECT_FALSE(read_state_file(folder / "file", getuid() + 1));
+    EXPECT_FALSE(read_state_file(folder / "gone"));
+    EXPECT_FALSE(read_state_file(folder));
+    EXPECT_FALSE(read_state_file("/dev/zero"));
+    ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+    EXPECT_FALSE(read_state_file(folder / "fifo"));
+    std::filesystem::create_symlink("file", folder / "link");
+    EXPECT_FALSE(read_state_file(folder / "link"));
+    std::filesystem::resize_file(folder / "file", (8U << 20) + 1);
+    EXPECT_FALSE(read_state_file(folder / "file"));
+}
+
+TEST(StateFile, TheHomeOfAUser) {
+    const test::Sandbox sandbox;
+    const auto root = sandbox.proc().parent_path();
+
+    sandbox.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nbroken\nu:x:1000:1000::/home/u:\n");
+    EXPECT_EQ(StateFiles(root).home(1000), root / "home/u");
+    EXPECT_EQ(StateFiles(root).home(100), "/dev/null");
+}
+
+} // namespace
+} // namespace umacct
