@@ -179,8 +179,8 @@ Json merged(Json first, const Json &second) {
 }
 
 void print_json(std::ostream &out, const Json &json) {
-    // Names of processes and cgroups may hold any bytes.
-    out << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    // Names of processes and cgroups may hold any bytes: in ASCII none moves a terminal.
+    out << json.dump(-1, ' ', true, Json::error_handler_t::replace) << '\n';
 }
 
 } // namespace umacct
