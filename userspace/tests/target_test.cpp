@@ -24,6 +24,8 @@ protected:
         sandbox_.add_cgroup("/user.slice/b/app.service");
         sandbox_.add_process(42, "/system.slice/ollama.service");
         sandbox_.add_process(43, "/gone");
+        sandbox_.add_process(1234, "/user.slice");
+        sandbox_.add_cgroup("/docker/" + digits_);
     }
 
     std::string path(const std::string &text) {
@@ -39,6 +41,15 @@ protected:
         }
     }
 
+    std::string hint(const std::string &text) {
+        try {
+            return "taken as " + path(text);
+        } catch (const Error &error) {
+            return error.hint();
+        }
+    }
+
+    const std::string digits_ = "1234" + std::string(60, '5');
     test::Sandbox sandbox_;
     Cgroups cgroups_;
     Owners owners_;
@@ -72,6 +83,11 @@ TEST_F(Targets, APid) {
     EXPECT_EQ(target.path, "/system.slice/ollama.service");
     EXPECT_EQ(target.pid, 42U);
     EXPECT_EQ(target.id, cgroups_.id(target.path));
+    EXPECT_EQ(target.found, FoundBy::pid);
+    EXPECT_EQ(path("pid:42"), target.path);
+    EXPECT_EQ(error("pid:44"), "TARGET 'pid:44': there is no such process");
+    EXPECT_EQ(error("pid:x"), "TARGET 'pid:x': there is no such process");
+    EXPECT_EQ(error("pid:"), "TARGET 'pid:' names no process");
     EXPECT_EQ(error("44"), "TARGET '44': there is no such cgroup or process");
     EXPECT_EQ(error("43"), "TARGET '43': there is no such cgroup or process");
 }
@@ -86,6 +102,67 @@ TEST_F(Targets, AContainerByTheBeginningOfItsId) {
     EXPECT_EQ(path("4f5a9c"), docker_path_);
     EXPECT_EQ(path(docker_id), docker_path_);
     EXPECT_EQ(path("4f5a0000"), std::string("/docker/") + other_id);
+}
+
+// It limited the whole cgroup of a process, whose pid a container's id began with.
+TEST_F(Targets, ANumberThatIsAPidAndTheBeginningOfAnIdIsRefused) {
+    EXPECT_EQ(error("1234"), "TARGET '1234' is a process, in /user.slice, and the beginning of "
+                             "the id of /docker/" +
+                                 digits_);
+    EXPECT_EQ(hint("1234"), "write pid:1234 or container:1234");
+    EXPECT_EQ(path("pid:1234"), "/user.slice");
+    EXPECT_EQ(path("container:1234"), "/docker/" + digits_);
+    EXPECT_EQ(error("12345"), "TARGET '12345': there is no such cgroup or process");
+    EXPECT_EQ(hint("12345"),
+              "for /docker/" + digits_ + ", whose id begins so, write container:12345");
+    EXPECT_EQ(path(digits_), "/docker/" + digits_) << "a whole id is no pid";
+    EXPECT_EQ(error("container:123"), "TARGET 'container:123': there is no such container");
+}
+
+TEST_F(Targets, APrefixLeavesNoDoubt) {
+    sandbox_.add_cgroup("/ollama");
+    EXPECT_EQ(path("ollama"), "/ollama") << "a path comes first";
+    EXPECT_EQ(path("unit:ollama"), "/system.slice/ollama.service");
+    EXPECT_EQ(path("path:ollama"), "/ollama");
+    EXPECT_EQ(path("path:/ollama"), "/ollama");
+    EXPECT_EQ(error("container:ollama"), "TARGET 'container:ollama': there is no such container");
+    EXPECT_EQ(error("pod:ollama"), "TARGET 'pod:ollama': there is no such pod");
+    EXPECT_EQ(error("path:ollama.service"),
+              "TARGET 'path:ollama.service': there is no such cgroup");
+    EXPECT_EQ(error("unit:4f5a9c"), "TARGET 'unit:4f5a9c': there is no such unit");
+}
+
+TEST_F(Targets, WhatATenantMakesTakesNoNameAway) {
+    const std::string session = "/user.slice/user-1000.slice/user@1000.service";
+
+    sandbox_.add_cgroup(session + "/app.slice/ollama.service");
+    sandbox_.add_cgroup(docker_path_ + "/system.slice/ollama.service");
+    sandbox_.add_cgroup(session + "/docker-" + docker_id + ".scope");
+    sandbox_.add_cgroup(session + "/app.slice/mine.service");
+    EXPECT_EQ(path("ollama"), "/system.slice/ollama.service");
+    EXPECT_EQ(path("4f5a9c"), docker_path_);
+    EXPECT_EQ(path(docker_id), docker_path_);
+    EXPECT_EQ(path("mine"), session + "/app.slice/mine.service") << "but it has names, too";
+    EXPECT_EQ(resolve_target("mine", cgroups_, owners_).found, FoundBy::unit);
+}
+
+TEST_F(Targets, ANameComesBeforeAnIdAndAUnitBeforeANameUnlessItIsATenants) {
+    sandbox_.write("var/lib/docker/containers/" + std::string(other_id) + "/config.v2.json",
+                   R"({"Name":"/4f5a9c0"})");
+    EXPECT_EQ(path("4f5a9c0"), std::string("/docker/") + other_id);
+    EXPECT_EQ(resolve_target("4f5a9c0", cgroups_, owners_).found, FoundBy::name);
+    EXPECT_EQ(resolve_target("4f5a9c", cgroups_, owners_).found, FoundBy::id);
+
+    sandbox_.add_cgroup("/user.slice/user@1000.service/4f5a9c0.service");
+    EXPECT_EQ(path("4f5a9c0"), std::string("/docker/") + other_id);
+    sandbox_.add_cgroup("/system.slice/4f5a9c0.service");
+    EXPECT_EQ(path("4f5a9c0"), "/system.slice/4f5a9c0.service");
+    EXPECT_EQ(path("container:4f5a9c0"), std::string("/docker/") + other_id);
+}
+
+TEST(TargetWords, AreOfOneKind) {
+    EXPECT_EQ(name_of(FoundBy::path), "path");
+    EXPECT_EQ(name_of(FoundBy::pid), "pid");
 }
 
 TEST_F(Targets, WhatIsAmbiguousIsRefusedWithTheChoices) {

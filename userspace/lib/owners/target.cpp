@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/owners/target.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,29 +21,47 @@ constexpr std::size_t shortest_prefix = 4;
 constexpr std::size_t matches_shown = 5;
 constexpr const char *target_hint =
     "TARGET is a cgroup path, a systemd unit, a container's name or id (or its beginning), "
-    "NAMESPACE/POD[/CONTAINER] or a pid; 'umacct ls --all' lists what there is";
+    "NAMESPACE/POD[/CONTAINER] or a pid, with 'path:', 'unit:', 'container:', 'pod:' or 'pid:' "
+    "before it where that is in doubt; 'umacct ls --all' lists what there is";
 
-std::optional<std::uint32_t> as_pid(std::string_view text) {
-    std::uint32_t pid = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+/// What the user says that it is.
+enum class Kind { any, path, unit, container, pod, pid };
 
-    if (error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return pid;
+struct Word {
+    std::string_view all;  ///< as it was written
+    std::string_view text; ///< without its prefix
+    Kind kind = Kind::any;
+};
+
+Word read_word(std::string_view all) {
+    static constexpr std::array<std::pair<std::string_view, Kind>, 5> prefixes{
+        {{"path:", Kind::path},
+         {"unit:", Kind::unit},
+         {"container:", Kind::container},
+         {"pod:", Kind::pod},
+         {"pid:", Kind::pid}}};
+
+    for (const auto &[prefix, kind] : prefixes) {
+        if (all.starts_with(prefix))
+            return {.all = all, .text = all.substr(prefix.size()), .kind = kind};
+    }
+    return {.all = all, .text = all};
 }
 
-[[noreturn]] void throw_no_cgroup(std::string_view text) {
-    throw Error(Failure::failed,
-                fmt::format("TARGET '{}': there is no such cgroup{}", text,
-                            as_pid(text) ? " or process" : ""),
-                target_hint);
+bool is_number(std::string_view text) {
+    return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-Target at_path(std::string_view text, std::string path, const Cgroups &cgroups) {
+[[noreturn]] void throw_no(std::string_view word, const char *what,
+                           const std::string &hint = target_hint) {
+    throw Error(Failure::failed, fmt::format("TARGET '{}': there is no such {}", word, what), hint);
+}
+
+Target at_path(const Word &word, std::string path, const Cgroups &cgroups) {
     while (path.size() > 1 && path.back() == '/')
         path.pop_back();
     if (!cgroups.exists(path))
-        throw_no_cgroup(text);
+        throw_no(word.all, "cgroup");
     return {.path = path, .id = cgroups.id(path), .pid = {}};
 }
 
@@ -50,15 +71,42 @@ std::string absolute_path(std::string_view text, const Cgroups &cgroups) {
     return std::filesystem::path(text).lexically_normal().string();
 }
 
-std::string directory_path(std::string_view text, const Cgroups &cgroups) {
-    const auto path = cgroups.path_of(std::filesystem::absolute(text));
+std::string directory_path(const Word &word, const Cgroups &cgroups) {
+    const auto path = cgroups.path_of(std::filesystem::absolute(word.text));
 
     if (!path)
         throw Error(Failure::failed,
                     fmt::format("TARGET '{}' is not a directory of the cgroup file system ({})",
-                                text, cgroups.mount().point.string()),
+                                word.all, cgroups.mount().point.string()),
                     "leave out the './' to name a cgroup from the root of the hierarchy");
     return *path;
+}
+
+/// Empty for a word that isn't a path, or names no cgroup where it need not be one.
+std::optional<Target> by_path(const Word &word, const Cgroups &cgroups) {
+    const std::string_view text = word.text;
+
+    if (text == "." || text == ".." || text.starts_with("./") || text.starts_with("../"))
+        return at_path(word, directory_path(word, cgroups), cgroups);
+    if (text.starts_with('/'))
+        return at_path(word, absolute_path(text, cgroups), cgroups);
+    const std::string path = absolute_path(join_path("/", text), cgroups);
+    if (word.kind == Kind::path || cgroups.exists(path))
+        return at_path(word, path, cgroups);
+    return std::nullopt;
+}
+
+/// Empty where there is no such process.
+std::optional<Target> by_pid(const Word &word, const Cgroups &cgroups) {
+    std::uint32_t pid = 0;
+    const char *end = word.text.data() + word.text.size();
+    const auto read = std::from_chars(word.text.data(), end, pid);
+    const auto path =
+        read.ec == std::errc() && read.ptr == end ? cgroups.of_pid(pid) : std::nullopt;
+
+    if (!path || !cgroups.exists(*path))
+        return std::nullopt;
+    return Target{.path = *path, .id = cgroups.id(*path), .pid = pid, .found = FoundBy::pid};
 }
 
 /// The id is a number that nobody chose. containerd lets its users choose.
@@ -66,75 +114,169 @@ bool has_number(const Owner &owner) {
     return owner.kind == OwnerKind::pod || is_container_id(owner.id);
 }
 
-bool matches(const Owner &owner, std::string_view text) {
-    if (owner.kind == OwnerKind::unit)
-        return owner.id == text || owner.id == fmt::format("{}.service", text);
-    if (text.size() >= shortest_prefix && has_number(owner) && owner.id.starts_with(text))
-        return true;
+bool is_named(const Owner &owner, std::string_view text) {
     // Of a pod's containers those that aren't known by name of their own are not the pod.
     const bool named =
         owner.kind == OwnerKind::pod || owner.pod.empty() || !owner.container.empty();
-    return owner.id == text || (named && owner.full_name() == text) || owner.container == text ||
-           (owner.kind == OwnerKind::pod && owner.pod == text);
+
+    return (owner.id == text && !has_number(owner)) || (named && owner.full_name() == text) ||
+           owner.container == text || (owner.kind == OwnerKind::pod && owner.pod == text);
 }
 
-/// "/system.slice/docker-4f5a….scope (docker vllm)"
-std::string candidate(const std::string &path, const Owner &owner) {
-    return owner.full_name().empty() || owner.kind == OwnerKind::unit
-               ? path
-               : fmt::format("{} ({})", path, owner.label());
+/// How the word means this owner, if it does.
+std::optional<FoundBy> matches(const Owner &owner, const Word &word) {
+    const bool wanted = word.kind == Kind::any ||
+                        (word.kind == Kind::unit && owner.kind == OwnerKind::unit) ||
+                        (word.kind == Kind::container && owner.kind == OwnerKind::container) ||
+                        (word.kind == Kind::pod && owner.kind == OwnerKind::pod);
+
+    if (!wanted)
+        return std::nullopt;
+    if (owner.kind == OwnerKind::unit) {
+        if (owner.id == word.text || owner.id == fmt::format("{}.service", word.text))
+            return FoundBy::unit;
+        return std::nullopt;
+    }
+    if (is_named(owner, word.text))
+        return FoundBy::name;
+    if (word.text.size() >= shortest_prefix && has_number(owner) && owner.id.starts_with(word.text))
+        return FoundBy::id;
+    return std::nullopt;
 }
 
-std::string by_name(std::string_view text, const Cgroups &cgroups, const Owners &owners) {
-    std::vector<std::pair<std::string, Owner>> found;
-    std::vector<std::string> by_id;
+/// Whoever runs in a container, a service or a session can make cgroups in it.
+bool is_made_inside(std::string_view path, const Owners &owners) {
+    for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
+        const auto owner = owners.of(at);
+
+        if (owner && (owner->kind == OwnerKind::container ||
+                      (owner->kind == OwnerKind::unit && !owner->id.ends_with(".slice"))))
+            return true;
+    }
+    return false;
+}
+
+struct Match {
+    std::string path;
+    Owner owner;
+    FoundBy found;
+    bool inside;
+    bool exact; ///< a full id: nobody can take it from its container by a name like it
+
+    /// What wins comes first.
+    auto rank() const { return std::tuple(inside, !exact, found); }
+};
+
+/// What wins, with all that is as good.
+std::vector<Match> by_owner(const Word &word, const Cgroups &cgroups, const Owners &owners) {
+    std::vector<Match> best;
 
     cgroups.for_each([&](const std::string &path) {
         const auto owner = owners.of(path);
+        const auto found = owner ? matches(*owner, word) : std::nullopt;
 
-        if (!owner || !matches(*owner, text))
+        if (!found)
             return;
-        found.emplace_back(path, *owner);
-        if (owner->id == text && has_number(*owner))
-            by_id.push_back(path);
+        Match match{.path = path,
+                    .owner = *owner,
+                    .found = *found,
+                    .inside = is_made_inside(path, owners),
+                    .exact = owner->id == word.text && has_number(*owner)};
+        if (!best.empty() && match.rank() > best.front().rank())
+            return;
+        if (!best.empty() && match.rank() < best.front().rank())
+            best.clear();
+        best.push_back(std::move(match));
     });
-    if (found.empty())
-        throw_no_cgroup(text);
-    // Nobody can take a full id away from its container by a name of that kind.
-    if (by_id.size() == 1)
-        return by_id.front();
-    if (found.size() > 1) {
-        std::string list;
-        for (std::size_t i = 0; i < found.size() && i < matches_shown; ++i)
-            list +=
-                fmt::format("{}{}", i == 0 ? "" : ", ", candidate(found[i].first, found[i].second));
+    return best;
+}
+
+/// "/system.slice/docker-4f5a….scope (docker vllm)"
+std::string candidate(const Match &match) {
+    return match.owner.full_name().empty() || match.owner.kind == OwnerKind::unit
+               ? match.path
+               : fmt::format("{} ({})", match.path, match.owner.label());
+}
+
+[[noreturn]] void throw_several(const Word &word, const std::vector<Match> &matches) {
+    std::string list;
+
+    for (std::size_t i = 0; i < matches.size() && i < matches_shown; ++i)
+        list += fmt::format("{}{}", i == 0 ? "" : ", ", candidate(matches[i]));
+    throw Error(Failure::failed,
+                fmt::format("TARGET '{}' names {} cgroups: {}{}", word.all, matches.size(), list,
+                            matches.size() > matches_shown ? ", ..." : ""),
+                "write the path of the one you mean, its full name, or more of its id");
+}
+
+/// A number is a process, unless it could be something else. Empty where it is that alone.
+std::optional<Target> by_number(const Word &word, const std::vector<Match> &matches,
+                                const Cgroups &cgroups) {
+    const auto process = by_pid(word, cgroups);
+
+    if (matches.empty() && !process)
+        throw_no(word.all, "cgroup or process");
+    if (matches.empty())
+        return process;
+
+    const Match &match = matches.front();
+    const char *kind = match.owner.kind == OwnerKind::pod ? "pod" : "container";
+    if (process)
         throw Error(Failure::failed,
-                    fmt::format("TARGET '{}' names {} cgroups: {}{}", text, found.size(), list,
-                                found.size() > matches_shown ? ", ..." : ""),
-                    "write the path of the one you mean, its full name, or more of its id");
-    }
-    return found.front().first;
+                    fmt::format("TARGET '{}' is a process, in {}, and {} of {}", word.all,
+                                process->path,
+                                match.found == FoundBy::id ? "the beginning of the id" : "the name",
+                                candidate(match)),
+                    fmt::format("write pid:{0} or {1}:{0}", word.text, kind));
+    if (match.found == FoundBy::id && !match.exact)
+        throw_no(word.all, "cgroup or process",
+                 fmt::format("for {}, whose id begins so, write {}:{}", candidate(match), kind,
+                             word.text));
+    return std::nullopt;
 }
 
 } // namespace
 
+std::string_view name_of(FoundBy found) {
+    static constexpr std::array<std::string_view, 5> names{"path", "unit", "name", "id", "pid"};
+
+    return names.at(static_cast<std::size_t>(found));
+}
+
 Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners) {
-    if (text.empty())
-        throw Error(Failure::usage, "TARGET is empty", target_hint);
-    if (const auto pid = as_pid(text)) {
-        if (const auto path = cgroups.of_pid(*pid)) {
-            Target target = at_path(text, *path, cgroups);
-            target.pid = pid;
-            return target;
-        }
+    static constexpr std::array<const char *, 6> kinds{"cgroup",    "cgroup", "unit",
+                                                       "container", "pod",    "process"};
+    const Word word = read_word(text);
+    const char *kind = kinds.at(static_cast<std::size_t>(word.kind));
+
+    if (word.text.empty())
+        throw Error(Failure::usage,
+                    text.empty() ? "TARGET is empty"
+                                 : fmt::format("TARGET '{}' names no {}", text, kind),
+                    target_hint);
+    if (word.kind == Kind::any || word.kind == Kind::path) {
+        if (const auto target = by_path(word, cgroups))
+            return *target;
     }
-    if (text == "." || text == ".." || text.starts_with("./") || text.starts_with("../"))
-        return at_path(text, directory_path(text, cgroups), cgroups);
-    if (text.starts_with('/'))
-        return at_path(text, absolute_path(text, cgroups), cgroups);
-    if (const std::string path = absolute_path(join_path("/", text), cgroups); cgroups.exists(path))
-        return at_path(text, path, cgroups);
-    return at_path(text, by_name(text, cgroups, owners), cgroups);
+    if (word.kind == Kind::pid) {
+        if (const auto target = by_pid(word, cgroups))
+            return *target;
+        throw_no(text, kind);
+    }
+
+    const std::vector<Match> matches = by_owner(word, cgroups, owners);
+    if (word.kind == Kind::any && is_number(word.text)) {
+        if (const auto target = by_number(word, matches, cgroups))
+            return *target;
+    }
+    if (matches.empty())
+        throw_no(text, kind);
+    if (matches.size() > 1)
+        throw_several(word, matches);
+    return {.path = matches.front().path,
+            .id = cgroups.id(matches.front().path),
+            .pid = {},
+            .found = matches.front().found};
 }
 
 } // namespace umacct

@@ -12,21 +12,33 @@
 
 namespace umacct {
 
+enum class FoundBy { path, unit, name, id, pid };
+
 struct Target {
     std::string path;                 ///< the cgroup
     std::uint64_t id = 0;             ///< its id
     std::optional<std::uint32_t> pid; ///< when a process was named
+    FoundBy found = FoundBy::path;
 };
 
-/// Understands, in this order:
-///  - a pid: digits only, the cgroup of that process if there is one;
-///  - "." or a path that begins with "./" or "../": a directory in the cgroup
-///    file system, from the working directory;
-///  - a path that begins with "/": a cgroup, with or without the mount point;
-///  - another path: a cgroup from the root of the hierarchy;
-///  - a systemd unit ("nginx.service", and "nginx" for it), a container's name, a pod
-///    ("default/llm-0", "llm-0") or one of its containers ("default/llm-0/vllm",
-///    "vllm"), the beginning of a container id or pod uid, 4 characters or more.
+/// "path", "unit", "name", "id", "pid".
+std::string_view name_of(FoundBy found);
+
+/// Understands, and the first that there is wins:
+///  1. a path: of a directory in the cgroup file system where it begins with "./" or
+///     "../", else of a cgroup, with or without the mount point or the first "/";
+///  2. a systemd unit, "nginx.service" or "nginx" for it;
+///  3. a container's or a pod's name: "vllm", "default/llm-0", "llm-0",
+///     "default/llm-0/vllm";
+///  4. the beginning of a container's id or a pod's uid: 4 characters, one of them a letter;
+///  5. a pid: the cgroup of that process.
+/// What a tenant can make, which is what is inside of a container, a service or a user's
+/// session, is taken for 2 to 4 only where there is nothing outside. A number that is a
+/// pid and, by 3 or 4, something else too, is refused.
+///
+/// "path:", "unit:", "container:", "pod:" and "pid:" before it leave no doubt; after
+/// "container:" and "pod:", an id may be digits alone.
+///
 /// Throws Error (failed) when nothing or more than one thing matches.
 Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners);
 
