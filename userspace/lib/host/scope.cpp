@@ -3,18 +3,19 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <systemd/sd-bus.h>
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/host/argv.h"
 
 namespace umacct {
 
@@ -24,10 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr auto poll_interval = 10ms;
 constexpr int poll_attempts = 500;
-
-bool systemd_runs() {
-    return std::filesystem::is_directory("/run/systemd/system");
-}
+constexpr auto longest_wait = 10s;
 
 /// Calls done until it is true or 5 s are over.
 template <class Done>
@@ -40,66 +38,120 @@ bool wait_until(Done done) {
     return false;
 }
 
-/// Runs a program with our standard error; whether it exited with 0.
-bool run_program(const std::vector<std::string> &words) {
-    pid_t pid = 0;
-    int status = 0;
+struct BusFree {
+    void operator()(sd_bus *bus) const { sd_bus_flush_close_unref(bus); }
+};
 
-    if (posix_spawnp(&pid, words.front().c_str(), nullptr, nullptr, argv_of(words).data(),
-                     environ) != 0)
-        return false;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+struct BusMessageFree {
+    void operator()(sd_bus_message *message) const { sd_bus_message_unref(message); }
+};
+
+using Bus = std::unique_ptr<sd_bus, BusFree>;
+using BusMessage = std::unique_ptr<sd_bus_message, BusMessageFree>;
+
+constexpr const char *manager[] = {"org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                                   "org.freedesktop.systemd1.Manager"};
+
+/// error: negative errno.
+void check_bus(int error, const std::string &doing, const char *text = nullptr) {
+    const bool permission = error == -EACCES || error == -EPERM;
+
+    if (error < 0)
+        throw Error(permission ? Failure::permission : Failure::failed,
+                    fmt::format("{}: {}", doing,
+                                text != nullptr ? text : std::generic_category().message(-error)),
+                    permission ? "run it as root" : "systemd is asked over D-Bus");
 }
+
+/// systemd's jobs that ended, with their results.
+class EndedJobs {
+public:
+    explicit EndedJobs(sd_bus *bus) : bus_(bus) {
+        check_bus(sd_bus_match_signal(bus, nullptr, manager[0], manager[1], manager[2],
+                                      "JobRemoved", take, &results_),
+                  "listening to systemd");
+    }
+
+    /// The job's result, once it has one.
+    std::string wait_for(const std::string &job) {
+        const auto end = std::chrono::steady_clock::now() + longest_wait;
+
+        while (!results_.contains(job)) {
+            const std::chrono::microseconds left = std::chrono::ceil<std::chrono::microseconds>(
+                end - std::chrono::steady_clock::now());
+
+            if (left.count() <= 0)
+                return "still waiting";
+            int done = sd_bus_process(bus_, nullptr);
+            if (done == 0)
+                done = sd_bus_wait(bus_, static_cast<std::uint64_t>(left.count()));
+            if (done < 0 && done != -EINTR)
+                check_bus(done, "listening to systemd");
+        }
+        return results_[job];
+    }
+
+private:
+    static int take(sd_bus_message *signal, void *results, sd_bus_error * /*error*/) {
+        std::uint32_t id = 0;
+        const char *job = nullptr;
+        const char *unit = nullptr;
+        const char *result = nullptr;
+
+        if (sd_bus_message_read(signal, "uoss", &id, &job, &unit, &result) >= 0)
+            static_cast<std::map<std::string, std::string> *>(results)->insert({job, result});
+        return 0;
+    }
+
+    sd_bus *bus_;
+    std::map<std::string, std::string> results_;
+};
 
 /// Not "systemd-run --scope": the command would run before its limits are set.
 std::string start_scope(const Cgroups &cgroups, const std::string &name,
                         const std::vector<pid_t> &members) {
     const std::string unit = name + ".scope";
-    std::vector<std::string> call{"busctl",
-                                  "call",
-                                  "--quiet",
-                                  "org.freedesktop.systemd1",
-                                  "/org/freedesktop/systemd1",
-                                  "org.freedesktop.systemd1.Manager",
-                                  "StartTransientUnit",
-                                  "ssa(sv)a(sa(sv))",
-                                  unit,
-                                  "fail",
-                                  "4",
-                                  "Description",
-                                  "s",
-                                  "Command under umacct run",
-                                  "CollectMode",
-                                  "s",
-                                  "inactive-or-failed",
-                                  "MemoryAccounting",
-                                  "b",
-                                  "true",
-                                  "PIDs",
-                                  "au",
-                                  std::to_string(members.size())};
+    const std::string doing = "starting the scope " + unit;
+    const std::vector<std::uint32_t> pids(members.begin(), members.end());
+    sd_bus *opened = nullptr;
+    sd_bus_message *made = nullptr;
+    sd_bus_error error = SD_BUS_ERROR_NULL;
+    const char *job = nullptr;
 
-    for (const pid_t pid : members)
-        call.push_back(std::to_string(pid));
-    call.emplace_back("0");
-    if (!run_program(call))
-        throw Error(
-            Failure::failed, fmt::format("systemd did not start the scope {}", unit),
-            "its own message is above: it is asked over D-Bus, and --name takes another name");
+    check_bus(sd_bus_open_system(&opened), "reaching systemd");
+    const Bus bus(opened);
+    EndedJobs jobs(bus.get());
+    check_bus(sd_bus_message_new_method_call(bus.get(), &made, manager[0], manager[1], manager[2],
+                                             "StartTransientUnit"),
+              doing);
+    const BusMessage call(made);
+    for (const int result :
+         {sd_bus_message_append(made, "ss", unit.c_str(), "fail"),
+          sd_bus_message_open_container(made, 'a', "(sv)"),
+          sd_bus_message_append(made, "(sv)(sv)(sv)", "Description", "s",
+                                "Command under umacct run", "CollectMode", "s",
+                                "inactive-or-failed", "MemoryAccounting", "b", 1),
+          sd_bus_message_open_container(made, 'r', "sv"), sd_bus_message_append(made, "s", "PIDs"),
+          sd_bus_message_open_container(made, 'v', "au"),
+          sd_bus_message_append_array(made, 'u', pids.data(), pids.size() * sizeof(pids[0])),
+          sd_bus_message_close_container(made), sd_bus_message_close_container(made),
+          sd_bus_message_close_container(made), sd_bus_message_append(made, "a(sa(sv))", 0)})
+        check_bus(result, doing);
 
-    // The call returns when the job is queued.
-    std::string path;
-    const bool placed = wait_until([&] {
-        for (const pid_t pid : members) {
-            path = cgroups.of_pid(static_cast<std::uint32_t>(pid)).value_or("");
-            if (base_name(path) != unit)
-                return false;
-        }
-        return true;
-    });
-    if (!placed)
+    // Nobody is asked for a password: who may not is told so at once.
+    made = nullptr;
+    const int result = sd_bus_call(bus.get(), call.get(),
+                                   std::chrono::microseconds(longest_wait).count(), &error, &made);
+    const BusMessage reply(made);
+    const std::string text = error.message != nullptr ? error.message : "";
+    sd_bus_error_free(&error);
+    check_bus(result, doing, text.empty() ? nullptr : text.c_str());
+    check_bus(sd_bus_message_read(reply.get(), "o", &job), doing);
+    if (const std::string ended = jobs.wait_for(job); ended != "done")
+        throw Error(Failure::failed, fmt::format("{}: the job is {}", doing, ended),
+                    fmt::format("'systemctl status {}' may say more", unit));
+    std::string path = cgroups.of_pid(pids.front()).value_or("");
+    if (base_name(path) != unit)
         throw Error(Failure::failed, fmt::format("systemd did not move the command to {}", unit));
     return path;
 }
@@ -158,17 +210,23 @@ void remove_directories(const std::filesystem::path &directory) {
 
 } // namespace
 
-Scope::Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members)
+bool systemd_runs() {
+    return std::filesystem::is_directory("/run/systemd/system");
+}
+
+Scope::Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members,
+             bool systemd)
     : cgroups_(cgroups),
-      path_(systemd_runs() ? start_scope(cgroups, name, members)
-                           : make_directory(cgroups, name, members)) {}
+      systemd_(systemd),
+      path_(systemd ? start_scope(cgroups, name, members)
+                    : make_directory(cgroups, name, members)) {}
 
 Scope::~Scope() {
     try {
         cgroups_.write(path_, "cgroup.kill", "1");
         // What was killed takes a moment to go. systemd removes its scope itself.
         wait_until([this] {
-            if (!systemd_runs())
+            if (!systemd_)
                 remove_directories(*cgroups_.directory(path_));
             return !cgroups_.exists(path_);
         });

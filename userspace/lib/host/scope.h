@@ -12,11 +12,14 @@
 
 namespace umacct {
 
+bool systemd_runs();
+
 class Scope {
 public:
     /// Makes the cgroup and moves the processes into it; it lives for as long as
     /// one of them does. Throws Error; nothing is left behind then.
-    Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members);
+    Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members,
+          bool systemd = systemd_runs());
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
     Scope(Scope &&) = delete;
@@ -28,6 +31,7 @@ public:
 
 private:
     const Cgroups &cgroups_;
+    bool systemd_;
     std::string path_;
 };
 
