@@ -93,9 +93,20 @@ fix_kernel_tree() {
 	touch "$kernel_tree/prepared-$kernel_release"
 }
 
-# prepare_driver: sets driver_version and driver_dir, where the driver's modules lie.
+# prepare_driver [DIR]: sets driver_version and driver_dir, where the driver's modules lie:
+# built from Debian's package, or in DIR by somebody else.
 prepare_driver() {
-	local source
+	local source module
+	if [[ ${1-} ]]; then
+		driver_dir=$(cd "$1" && pwd) || die "no directory $1"
+		for module in "${driver_modules[@]}"; do
+			[[ -e $driver_dir/$module.ko ]] || die "$1 has no $module.ko"
+			[[ $(modinfo -F vermagic "$driver_dir/$module.ko") == "$kernel_release "* ]] ||
+				die "$1/$module.ko was not built for $kernel_release"
+		done
+		driver_version=$(modinfo -F version "$driver_dir/nvidia.ko")
+		return
+	fi
 	source=$(unpacked "$driver_package")
 	driver_version=$(version_of "$driver_package")
 	driver_version=${driver_version%%-*}
@@ -105,9 +116,9 @@ prepare_driver() {
 	once "$driver_dir" build_driver "$source/usr/src/nvidia-open-kernel.tar.xz"
 }
 
-# Without debug information, which is stripped anyway and takes most of the time.
+# Without debug information: nothing here needs it, and it takes most of the time.
 build_driver() { # TARBALL
-	local work module
+	local work
 	note "building NVIDIA's driver $driver_version for $kernel_release"
 	mkdir -p "$cache/driver"
 	work=$(mktemp -d "$driver_dir.XXXXXX")
@@ -121,10 +132,7 @@ build_driver() { # TARBALL
 		KCFLAGS=-g0 CONFIG_DEBUG_INFO_BTF_MODULES= \
 		NV_KERNEL_MODULES="${driver_modules[*]}"
 	mkdir "$work/ready"
-	for module in "${driver_modules[@]}"; do
-		"${cross}objcopy" --strip-debug \
-			"$work/modules/nvidia-open-kernel/$module.ko" "$work/ready/$module.ko"
-	done
+	(cd "$work/modules/nvidia-open-kernel" && cp "${driver_modules[@]/%/.ko}" "$work/ready")
 	mv "$work/ready" "$driver_dir"
 	rm -rf "$work"
 }
@@ -152,15 +160,15 @@ with_dependencies() {
 # prepare_base: sets base, the cpio archive that every run of the cell starts from.
 prepare_base() {
 	local key
-	key=$(sha256sum "$vm/base.sh" <(printf '%s\n' "${kernel_packages[@]}" \
-		"$driver_package" "$userland_package") | sha256sum | cut -c 1-12)
+	key=$(sha256sum "$vm/base.sh" "$driver_dir"/*.ko <(printf '%s\n' \
+		"${kernel_packages[@]}" "$userland_package") | sha256sum | cut -c 1-12)
 	base=$cache/base/$cell-$key.cpio
 
 	once "$base" build_base
 }
 
 build_base() {
-	local work root file name
+	local work root file name module
 	mkdir -p "$cache/base"
 	work=$(mktemp -d "$base.XXXXXX")
 	root=$work/root
@@ -177,11 +185,14 @@ build_base() {
 		esac
 		echo "$name"
 	done < <(with_dependencies "${kernel_modules[@]}") >"$root/lib/kernel/order"
-	cp "$driver_dir"/*.ko "$root/lib/umacct/"
+	for module in "${driver_modules[@]}"; do
+		"${cross}objcopy" --strip-debug "$driver_dir/$module.ko" "$root/lib/umacct/$module.ko"
+	done
 
 	pack "$root" "$work/cpio"
 	mv "$work/cpio" "$base"
 	rm -rf "$work"
+	forget_old "$cache/base" "$cell-*" 4
 }
 
 pack() { # DIRECTORY FILE
