@@ -16,6 +16,7 @@ help:
 	@echo "make setup         install, through apt, what building and testing need"
 	@echo "make demo          see it at work in a virtual machine, without a GPU"
 	@echo "make test          every test; for one of them, see selftests/vm/run --help"
+	@echo "make test-long     those, and what takes too long for every day"
 	@echo "make bench         what umacct costs, counted in instructions"
 	@echo "make lint          checkpatch, sparse, clang-tidy and the like"
 	@echo "make clean         remove what was built (not the tests' cache)"
@@ -60,6 +61,9 @@ demo: setup
 test: setup
 	selftests/all
 
+test-long: setup
+	selftests/all --long
+
 bench: setup
 	selftests/vm/bench
 
@@ -70,5 +74,5 @@ clean:
 	rm -rf build
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
-.PHONY: help module tool install install-tool uninstall dkms-install setup demo test \
+.PHONY: help module tool install install-tool uninstall dkms-install setup demo test test-long \
 	bench lint clean
