@@ -31,18 +31,6 @@ static inline struct nlattr **umacct_dump_attrs(struct netlink_callback *cb)
 #endif
 }
 
-/* struct module_layout became struct module_memory in v6.4. */
-static inline void umacct_module_text(unsigned long *start, unsigned long *size)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
-	*start = (unsigned long)THIS_MODULE->mem[MOD_TEXT].base;
-	*size = THIS_MODULE->mem[MOD_TEXT].size;
-#else
-	*start = (unsigned long)THIS_MODULE->core_layout.base;
-	*size = THIS_MODULE->core_layout.text_size;
-#endif
-}
-
 /* memcg_kmem_enabled() was renamed in v6.3. */
 static inline bool umacct_kmem_online(void)
 {

@@ -28,13 +28,15 @@ DECLARE_REDIRECT(u8, init_adapter, (void *stack, void *nv));
  * struct page_request - a call of nv_alloc_pages()
  * @alloc: what the ledger is told
  * @call: what nv_compute_gfp_mask()'s hook is told
- * @known: charge_begin() said yes
+ * @charge: what charge_begin() said
+ * @charged: the pages are
  * @contiguous: as asked for
  */
 struct page_request {
 	struct allocation alloc;
 	struct call call;
-	bool known;
+	enum charge_answer charge;
+	bool charged;
 	bool contiguous;
 };
 
@@ -76,24 +78,39 @@ static __always_inline bool request_begin(struct page_request *req, u32 count, u
 		.kind = kind_of_caller(),
 	};
 	req->contiguous = contiguous;
-	req->known = false;
+	req->charge = CHARGE_OFF;
 	if (!ledger_begin(&req->alloc)) {
 		trace_umacct_refuse(req->alloc.bytes, count, page_size);
 		return false;
 	}
-	if (unlikely(req->alloc.charge))
-		req->known = charge_begin(&req->call, zeroed);
+	if (unlikely(req->alloc.charge)) {
+		req->charge = charge_begin(&req->call, zeroed);
+		if (unlikely(req->charge == CHARGE_REFUSED)) {
+			ledger_end(&req->alloc, false, 0, false);
+			return false;
+		}
+	}
 	return true;
+}
+
+/* Return: false if what was allocated has to go back: it is not what was asked for. */
+static __always_inline bool request_good(struct page_request *req, u32 status)
+{
+	if (likely(req->charge == CHARGE_OFF)) {
+		req->charged = charge_by_driver();
+		return true;
+	}
+	req->charged = charge_end(&req->call);
+	return req->charged || status != NV_OK;
 }
 
 static __always_inline void request_end(struct page_request *req, u32 status, void **priv)
 {
-	bool charged = unlikely(req->known) ? charge_end(&req->call) : charge_by_driver();
+	unsigned long handle = status == NV_OK ? (unsigned long)*priv : 0;
 
-	trace_umacct_alloc(status == NV_OK ? (unsigned long)*priv : 0, req->alloc.bytes,
-			   req->alloc.pages, req->alloc.page_size, req->contiguous, status);
-	ledger_end(&req->alloc, status == NV_OK, status == NV_OK ? (unsigned long)*priv : 0,
-		   charged);
+	trace_umacct_alloc(handle, req->alloc.bytes, req->alloc.pages, req->alloc.page_size,
+			   req->contiguous, status);
+	ledger_end(&req->alloc, status == NV_OK, handle, req->charged);
 	if (unlikely(req->alloc.penalty_ns))
 		throttle_note(req->alloc.penalty_ns, req->alloc.penalty_id);
 }
@@ -101,7 +118,7 @@ static __always_inline void request_end(struct page_request *req, u32 status, vo
 /*
  * nv_alloc_pages() in each of its layouts, in the kernel's types for the driver's
  * NV_STATUS, NvU32, NvU64, NvBool and NvS32. What it does uses the parameters that
- * all layouts have: count, contiguous, zeroed and priv. @size: of a page, where the
+ * all layouts have: all but page_size, node and ptes. @size: of a page, where the
  * layout has none.
  */
 #define ALLOC_PAGES(n, size, params, args)				\
@@ -125,6 +142,10 @@ static __always_inline void request_end(struct page_request *req, u32 status, vo
 		probe_enter(&hook_alloc_pages_##n.probe);		\
 		if (request_begin(&req, count, size, contiguous, &zeroed)) { \
 			status = original_alloc_pages_##n args;		\
+			if (unlikely(!request_good(&req, status))) {	\
+				charge_undo(nv, count, contiguous, cache, priv); \
+				status = NV_ERR_NO_MEMORY;		\
+			}						\
 			request_end(&req, status, priv);		\
 		}							\
 		probe_leave(&hook_alloc_pages_##n.probe);		\

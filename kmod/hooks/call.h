@@ -15,7 +15,8 @@ struct task_struct;
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
  * @account_pages: have the kernel charge the pages of this allocation
  * @zero_pages: have the page allocator clear them, as the driver was told not to
- * @charged: result: the pages were charged
+ * @charged: result: the pages are, as the last two say
+ * @srcu: charge.c's
  * @pays: the task can be made to wait when this call ends
  * @delay_ns: result: for how long
  * @delay_account: result: the account that it counts for
@@ -30,6 +31,7 @@ struct call {
 	bool account_pages;
 	bool zero_pages;
 	bool charged;
+	int srcu;
 	bool pays;
 	u64 delay_ns;
 	u64 delay_account;

@@ -8,68 +8,116 @@
  * be cleared from a pool, and returns only those to it. So it is told not to
  * clear, which keeps both ends of the page's life away from the pool, and the
  * page allocator clears instead.
+ *
+ * Nobody trusts that the mask was changed: the call that asks for it is marked when
+ * it is. Pages of a call without the mark may hold what somebody else left there, or
+ * are not charged; they go back to the driver, and the allocation is refused.
  */
 #include <linux/gfp.h>
+#include <linux/srcu.h>
 
 #include "hooks/charge.h"
 #include "ledger/settings.h"
 #include "memcg.h"
+
+DECLARE_REDIRECT_STATIC(unsigned int, compute_gfp_mask, (void *nv, void *at));
+DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache, void *priv));
+
+/* Held by calls that rely on the hook; who disarms it waits for them. */
+DEFINE_STATIC_SRCU(charging_srcu);
 
 /**
  * charge_begin() - have the pages of the coming allocation charged
  * @call: becomes the current task's call
  * @zeroed: the driver's argument; cleared where the page allocator is to do it
  *
- * Context: process context.
- * Return: true if charge_end() must follow.
+ * Context: process context, may sleep.
+ * Return: CHARGE_ON if charge_end() must follow, CHARGE_OFF if nothing is to be charged,
+ *	CHARGE_REFUSED if the driver's mask can't be changed.
  */
-bool charge_begin(struct call *call, u8 *zeroed)
+enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 {
-	if (hook_gfp.state != UMACCT_HOOK_ARMED || !memcg_charges_current())
-		return false;
+	int srcu;
+
+	if (!memcg_charges_current())
+		return CHARGE_OFF;
+	srcu = srcu_read_lock(&charging_srcu);
+	if (unlikely(!hook_armed(&hook_gfp))) {
+		srcu_read_unlock(&charging_srcu, srcu);
+		return READ_ONCE(hook_gfp.state) == UMACCT_HOOK_FAILED ? CHARGE_REFUSED : CHARGE_OFF;
+	}
 	*call = (struct call) {
 		.account_pages = true,
 		.zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools,
+		.srcu = srcu,
 	};
 	call_begin(call);
 	if (call->zero_pages)
 		*zeroed = 0;
-	return true;
+	return CHARGE_ON;
 }
 
 /**
  * charge_end() - the allocation is made, or not
- * @call: what charge_begin() said yes to
+ * @call: what charge_begin() said CHARGE_ON to
  *
  * Context: process context.
- * Return: true if its pages were charged.
+ * Return: true if its pages were charged, and cleared where the driver was told not to.
+ *	Otherwise charge_undo() must follow if the allocation was made.
  */
 bool charge_end(struct call *call)
 {
 	call_end(call);
+	srcu_read_unlock(&charging_srcu, call->srcu);
 	return call->charged;
 }
 
-/* nv_compute_gfp_mask() returns. */
-static void charge_gfp(struct pt_regs *regs)
+/**
+ * charge_undo() - give pages back that must not be handed out
+ * @nv: as nv_alloc_pages() was called with; likewise the next three
+ * @count: pages
+ * @contiguous: they are
+ * @cache: how they are mapped
+ * @priv: what it has allocated; cleared
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ */
+void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv)
 {
-	struct call *call = call_current();
-	gfp_t gfp = (__force gfp_t)regs_return_value(regs);
-
-	if (!call || !call->account_pages)
-		return;
-	gfp |= __GFP_ACCOUNT;
-	if (call->zero_pages)
-		gfp |= __GFP_ZERO;
-	call->charged = true;
-	regs_set_return_value(regs, (__force unsigned int)gfp);
+	original_free_pages(nv, count, contiguous, cache, *priv);
+	*priv = NULL;
+	pr_warn_ratelimited("an allocation of %u pages was refused: the driver's mask was not changed for it\n",
+			    count);
 }
-NOKPROBE_SYMBOL(charge_gfp);
+
+/* nv_compute_gfp_mask() */
+unsigned int replace_compute_gfp_mask(void *nv, void *at)
+{
+	struct call *call;
+	gfp_t gfp;
+
+	probe_enter(&hook_gfp.probe);
+	gfp = (__force gfp_t)original_compute_gfp_mask(nv, at);
+	call = call_current();
+	if (call && call->account_pages) {
+		gfp |= __GFP_ACCOUNT;
+		if (call->zero_pages)
+			gfp |= __GFP_ZERO;
+		call->charged = true;
+	}
+	probe_leave(&hook_gfp.probe);
+	return (__force unsigned int)gfp;
+}
 
 /* May any account ask for charging? */
 static bool charge_wanted(void)
 {
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
+}
+
+static void charge_quiesce(void)
+{
+	synchronize_srcu(&charging_srcu);
 }
 
 /**
@@ -86,7 +134,7 @@ bool charge_by_driver(void)
  * charge_possible() - can charging be switched on?
  * @why: set to a sentence if not
  *
- * Context: may sleep.
+ * Context: under hook_lock().
  */
 bool charge_possible(const char **why)
 {
@@ -96,18 +144,22 @@ bool charge_possible(const char **why)
 		*why = "the driver charges its pages by itself";
 		return false;
 	}
-	if (hook_gfp.state == UMACCT_HOOK_FAILED || !hook_possible(&hook_gfp)) {
+	if (!hook_possible(&hook_gfp)) {
 		*why = "this build of the driver has no nv_compute_gfp_mask to hook";
 		return false;
 	}
 	return true;
 }
 
+/* A static function, of which there may be no copy to hook. */
 struct hook hook_gfp = {
 	.name = "charge",
 	.wanted = charge_wanted,
+	.quiesce = charge_quiesce,
+	.calls = "nvidia:nv_free_pages",
+	.calls_entry = &original_free_pages_entry,
 	.probe = {
 		.symbol = "nvidia:nv_compute_gfp_mask",
-		.on_return = charge_gfp,
+		REDIRECT_STATIC(compute_gfp_mask),
 	},
 };

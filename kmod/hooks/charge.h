@@ -2,7 +2,6 @@
 #ifndef UMACCT_CHARGE_H
 #define UMACCT_CHARGE_H
 
-#include <linux/ptrace.h>
 #include <linux/types.h>
 
 #include "hooks/call.h"
@@ -10,9 +9,17 @@
 
 extern struct hook hook_gfp;
 
-bool charge_begin(struct call *call, u8 *zeroed);
-bool charge_by_driver(void);
+/* Are the pages of an allocation to be charged? */
+enum charge_answer {
+	CHARGE_OFF,
+	CHARGE_ON,
+	CHARGE_REFUSED,
+};
+
+enum charge_answer charge_begin(struct call *call, u8 *zeroed);
 bool charge_end(struct call *call);
+void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
+bool charge_by_driver(void);
 bool charge_possible(const char **why);
 
 #endif /* UMACCT_CHARGE_H */

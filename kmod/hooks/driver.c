@@ -33,8 +33,10 @@ static void update_optional(enum hook_module module)
 		if (hook->wanted()) {
 			if (hook->state != UMACCT_HOOK_ARMED)
 				hook_arm(hook);
-		} else if (hook->state != UMACCT_HOOK_OFF) {
+		} else if (hook->state == UMACCT_HOOK_ARMED) {
 			hook_disarm(hook, UMACCT_HOOK_OFF);
+		} else if (hook->state != UMACCT_HOOK_OFF) {
+			hook_leave_off(hook);
 		}
 	}
 }
@@ -87,7 +89,7 @@ static bool arm(enum hook_module module)
 		if (hook->symbol)
 			hook->probe.symbol = hook->symbol(profile);
 		if (hook->wanted && !hook->wanted()) {
-			hook->state = UMACCT_HOOK_OFF;
+			hook_leave_off(hook);
 			continue;
 		}
 		hook_arm(hook);
@@ -216,8 +218,10 @@ int drivers_init(void)
 	err = register_module_notifier(&module_nb);
 	if (err)
 		goto err;
+	hook_lock();
 	driver_profiles[HOOK_KERNEL].state = UMACCT_DRIVER_HOOKED;
-	driver_rearm();
+	arm(HOOK_KERNEL);
+	hook_unlock();
 	attach_loaded(HOOK_NVIDIA);
 	attach_loaded(HOOK_UVM);
 	return 0;

@@ -49,15 +49,15 @@ bool hook_applies(const struct hook *hook)
  * hook_possible() - could a hook that is off be armed?
  * @hook: a hook that serves an optional feature
  *
- * Context: may sleep; under hook_lock().
+ * Context: under hook_lock().
  * Return: true also while the driver is not loaded: nothing speaks against it.
  */
 bool hook_possible(const struct hook *hook)
 {
 	lockdep_assert_held(&hook_mutex);
-	if (hook->state != UMACCT_HOOK_OFF)
-		return hook->state != UMACCT_HOOK_FAILED;
-	return probe_resolve(hook->probe.symbol);
+	if (hook->state == UMACCT_HOOK_OFF)
+		return hook->resolves;
+	return hook->state != UMACCT_HOOK_FAILED;
 }
 
 static const char *error_text(int err)
@@ -69,12 +69,24 @@ static const char *error_text(int err)
 		return "the kernel does not allow a probe there";
 	case -EBUSY:
 		return "the function is held by a live patch or another redirection";
+	case -ENXIO:
+		return "the driver lacks a function that has to be called there";
 	case -ENOMEM:
 		return "out of memory";
 	case -EOPNOTSUPP:
 		return "this kernel has kprobes switched off";
 	}
 	return NULL;
+}
+
+static int arm(struct hook *hook)
+{
+	if (hook->calls) {
+		*hook->calls_entry = (unsigned long)probe_resolve(hook->calls);
+		if (!*hook->calls_entry)
+			return -ENXIO;
+	}
+	return probe_arm(&hook->probe);
 }
 
 /**
@@ -91,18 +103,35 @@ void hook_arm(struct hook *hook)
 	int err;
 
 	lockdep_assert_held(&hook_mutex);
-	err = probe_arm(&hook->probe);
+	err = arm(hook);
 	if (!err) {
-		hook->state = UMACCT_HOOK_ARMED;
+		WRITE_ONCE(hook->state, UMACCT_HOOK_ARMED);
 		return;
 	}
-	hook->state = UMACCT_HOOK_FAILED;
+	WRITE_ONCE(hook->state, UMACCT_HOOK_FAILED);
 	text = error_text(err);
 	if (text)
 		strscpy(hook->reason, text, sizeof(hook->reason));
 	else
 		snprintf(hook->reason, sizeof(hook->reason), "error %d", err);
 	pr_warn("no hook \"%s\" at %s: %s\n", hook->name, hook->probe.symbol, hook->reason);
+}
+
+/**
+ * hook_leave_off() - don't hook what is not wanted yet
+ * @hook: a hook that is not armed, and for the driver that is loaded
+ *
+ * Finds out whether it could be armed, as that can't change while the driver stays.
+ *
+ * Context: may sleep; under hook_lock().
+ */
+void hook_leave_off(struct hook *hook)
+{
+	lockdep_assert_held(&hook_mutex);
+	hook->resolves = probe_resolve(hook->probe.symbol) &&
+			 (!hook->calls || probe_resolve(hook->calls));
+	hook->reason[0] = '\0';
+	WRITE_ONCE(hook->state, UMACCT_HOOK_OFF);
 }
 
 /**
@@ -117,7 +146,10 @@ void hook_arm(struct hook *hook)
 void hook_disarm(struct hook *hook, enum umacct_hook_state state)
 {
 	lockdep_assert_held(&hook_mutex);
-	probe_disarm(&hook->probe);
-	hook->state = state;
+	hook->resolves = hook->state == UMACCT_HOOK_ARMED;
 	hook->reason[0] = '\0';
+	WRITE_ONCE(hook->state, state);
+	if (hook->resolves && hook->quiesce)
+		hook->quiesce();
+	probe_disarm(&hook->probe);
 }

@@ -2,6 +2,7 @@
 #ifndef UMACCT_HOOK_H
 #define UMACCT_HOOK_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 #include <umacct.h>
@@ -17,8 +18,12 @@
  * @layouts: the layouts of the driver that it is for, see enum driver_layout; 0: all
  * @symbol: where it is, if the driver's version decides that. NULL: at @probe's symbol
  * @wanted: is the feature it serves on? NULL: always
+ * @quiesce: waits until nobody relies on the hook who may have found it armed
+ * @calls: another function of the driver that the replacement calls
+ * @calls_entry: where that one's thunk jumps to
  * @probe: the hook itself
  * @state: see enum umacct_hook_state
+ * @resolves: while OFF: @probe's symbol, and @calls, were there when that was decided
  * @reason: why @state is FAILED
  */
 struct hook {
@@ -28,17 +33,28 @@ struct hook {
 	unsigned int layouts;
 	const char *(*symbol)(const struct driver_profile *profile);
 	bool (*wanted)(void);
+	void (*quiesce)(void);
+	const char *calls;
+	unsigned long *calls_entry;
 	struct probe probe;
 
 	enum umacct_hook_state state;
+	bool resolves;
 	char reason[96];
 };
+
+/* For a replacement: may it rely on the hook? */
+static inline bool hook_armed(const struct hook *hook)
+{
+	return READ_ONCE(hook->state) == UMACCT_HOOK_ARMED;
+}
 
 void hook_lock(void);
 void hook_unlock(void);
 bool hook_applies(const struct hook *hook);
 bool hook_possible(const struct hook *hook);
 void hook_arm(struct hook *hook);
+void hook_leave_off(struct hook *hook);
 void hook_disarm(struct hook *hook, enum umacct_hook_state state);
 
 #endif /* UMACCT_HOOK_H */

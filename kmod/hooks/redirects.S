@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The ways into and around each function that is redirected. */
+/* The ways into and around each function that is redirected, or called. */
 #include "probe/redirect.h"
 
 	REDIRECT alloc_pages_8
@@ -8,6 +8,8 @@
 	REDIRECT free_system_pages
 	REDIRECT free_contig_pages
 	REDIRECT init_adapter
+	REDIRECT_STATIC compute_gfp_mask
+	ORIGINAL free_pages
 	REDIRECT ioctl
 	REDIRECT chunk_alloc_3
 	REDIRECT chunk_alloc_4

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What x86_64 and arm64 have at a function's entry, for probe.c alone: the caller,
- * the place behind a probe or an ftrace site, and how a call is sent elsewhere.
+ * What x86_64 and arm64 have at a function's entry, for probe.c alone: the mark of
+ * our own call, the place behind a probe or an ftrace site, and how a call is sent
+ * elsewhere.
  */
 #ifndef UMACCT_PROBE_ARCH_H
 #define UMACCT_PROBE_ARCH_H
@@ -21,10 +22,10 @@ static inline bool arch_on_ftrace(const struct kprobe *kp)
 
 #ifdef CONFIG_X86_64
 
-/* The address that a function will return to. Only valid at its entry. */
-static __always_inline unsigned long arch_caller(const struct pt_regs *regs)
+/* Where the thunk that led here left the complement of its target; see redirect.h. */
+static __always_inline unsigned long *arch_mark(struct pt_regs *regs)
 {
-	return *(unsigned long *)regs->sp;
+	return &regs->r11;
 }
 
 /* Goes on at @to, as if that had been called. */
@@ -55,9 +56,9 @@ static inline unsigned long arch_behind_probe(const struct kprobe *kp)
 /* What ftrace makes of the first of the two NOPs at a function's entry. */
 #define ARCH_INSN_MOV_X9_X30	0xaa1e03e9
 
-static __always_inline unsigned long arch_caller(const struct pt_regs *regs)
+static __always_inline unsigned long *arch_mark(struct pt_regs *regs)
 {
-	return regs->regs[30];
+	return (unsigned long *)&regs->regs[17];
 }
 
 static __always_inline void arch_redirect(struct pt_regs *regs, unsigned long to)

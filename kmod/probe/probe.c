@@ -16,8 +16,8 @@
  *    a NOP or the call to ftrace, so that a call costs one trap. Somebody else's
  *    kprobe there would be hidden that way, because the kprobe core stops at the
  *    first pre-handler that returns non-zero: while there is one, the thunk
- *    enters at the very beginning, and the call that comes from our text is let
- *    through to the others.
+ *    enters at the very beginning, and the call that has its mark is let through
+ *    to the others.
  *
  * Unloading: nobody may be in our text when it goes. Once a function is unhooked,
  * probe_drain_begin() lets those get to their replacement's first act, where they
@@ -34,19 +34,18 @@
 #include "probe/arch.h"
 #include "probe/probe.h"
 
-/* Concurrent calls whose return is seen; the functions are short and don't sleep. */
-#define RETURN_INSTANCES	256
-
-static unsigned long text_start, text_size;
-
 static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct probe *p = container_of(kp, struct probe, kp);
 	/* Not in the kprobe core's list for several at one address, or the last one in it. */
 	bool alone = likely(kp->list.next == kp->list.prev);
 
-	if (arch_caller(regs) - text_start < text_size)
+	/* Who returned where tells nothing: a return probe puts its own address there. */
+	if (unlikely(*arch_mark(regs) == ~p->first)) {
+		/* What lies about in a register must not pass for a mark later on. */
+		*arch_mark(regs) = 0;
 		return 0;
+	}
 
 	/* Either value is right at any time; see the top of the file. */
 	WRITE_ONCE(*p->entry, alone ? p->past : p->first);
@@ -64,16 +63,6 @@ static int observe_handler(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 NOKPROBE_SYMBOL(observe_handler);
-
-static int return_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
-{
-	struct probe *p = container_of(get_kretprobe(ri), struct probe, rp);
-
-	this_cpu_inc(*p->entered);
-	p->on_return(regs);
-	return 0;
-}
-NOKPROBE_SYMBOL(return_handler);
 
 /* Its presence keeps a breakpoint from being optimised into a jump, which could not redirect. */
 static void no_optimise(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
@@ -182,15 +171,6 @@ static int arm_observe(struct probe *p)
 	return register_kprobe(&p->kp);
 }
 
-static int arm_return(struct probe *p)
-{
-	memset(&p->rp, 0, sizeof(p->rp));
-	p->rp.kp.symbol_name = p->symbol;
-	p->rp.handler = return_handler;
-	p->rp.maxactive = RETURN_INSTANCES;
-	return register_kretprobe(&p->rp);
-}
-
 /**
  * probe_init() - make ready a probe that was filled in statically
  * @p: the probe
@@ -239,10 +219,8 @@ int probe_arm(struct probe *p)
 		err = arm_direct(p);
 		if (err && err != -ENOENT)
 			err = arm_kprobe(p);
-	} else if (p->observe) {
-		err = arm_observe(p);
 	} else {
-		err = arm_return(p);
+		err = arm_observe(p);
 	}
 	p->armed = !err;
 	return err;
@@ -263,8 +241,6 @@ void probe_disarm(struct probe *p)
 		return;
 	if (p->direct)
 		disarm_direct(p);
-	else if (p->on_return)
-		unregister_kretprobe(&p->rp);
 	else
 		unregister_kprobe(&p->kp);
 	p->armed = false;
@@ -360,7 +336,7 @@ u64 probe_missed(const struct probe *p)
 {
 	if (!p->armed || p->direct)
 		return 0;
-	return p->on_return ? p->rp.nmissed + p->rp.kp.nmissed : p->kp.nmissed;
+	return p->kp.nmissed;
 }
 
 /* What the self-test hooks: a function that does nothing else. */
@@ -406,7 +382,6 @@ int probe_system_init(void)
 {
 	int err;
 
-	umacct_module_text(&text_start, &text_size);
 	err = probe_init(&selftest);
 	if (err)
 		return err;

@@ -15,10 +15,8 @@
  * @entry: with @replacement: where the original's thunk jumps to
  * @enter: with @replacement: what a direct call from the function's entry lands on
  * @observe: called at the function's entry; may not sleep
- * @on_return: called with the function's result; may not sleep
  *
- * Exactly one of @replacement, @observe and @on_return is set; for the first see
- * REDIRECT().
+ * Either @replacement is set, see REDIRECT(), or @observe.
  */
 struct probe {
 	const char *symbol;
@@ -26,13 +24,9 @@ struct probe {
 	unsigned long *entry;
 	void (*enter)(void);
 	void (*observe)(struct pt_regs *regs);
-	void (*on_return)(struct pt_regs *regs);
 
 	/* private to probe.c */
-	union {
-		struct kprobe kp;
-		struct kretprobe rp;
-	};
+	struct kprobe kp;
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 	struct ftrace_ops ops;
 #endif
@@ -92,9 +86,24 @@ static __always_inline void probe_leave(struct probe *p)
 	ret original_##name params;			\
 	ret replace_##name params
 
+/* As DECLARE_REDIRECT(), for a function that is static. */
+#define DECLARE_REDIRECT_STATIC(ret, name, params)	\
+	DECLARE_REDIRECT(ret, name, params);		\
+	ret keep_##name params
+
+/* Declares what redirects.S has for a function that is called, not hooked. */
+#define DECLARE_ORIGINAL(ret, name, params)		\
+	extern unsigned long original_##name##_entry;	\
+	ret original_##name params
+
 /* The members of struct probe that belong to it. */
 #define REDIRECT(name)					\
 	.replacement = replace_##name,			\
+	.entry = &original_##name##_entry,		\
+	.enter = enter_##name
+
+#define REDIRECT_STATIC(name)				\
+	.replacement = keep_##name,			\
 	.entry = &original_##name##_entry,		\
 	.enter = enter_##name
 

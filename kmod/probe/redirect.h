@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The assembler macro REDIRECT makes, for a function that can be redirected:
+ * Assembler macros for functions that aren't ours:
  *
- *  original_<name>: the original, callable from C. Passes on every register, the
- *  stack and the return address as they are and continues at
- *  original_<name>_entry, which probe.c keeps.
+ * ORIGINAL makes original_<name>, by which C calls the function itself. It passes on
+ * every argument, the stack and the return address as they are and continues at
+ * original_<name>_entry. It leaves the complement of that in a register that no
+ * argument is in: a probe at the function's first instruction knows its own by that.
  *
- *  enter_<name>: what the function's ftrace site calls when it is hooked by a
- *  direct call. Forgets the site and goes on in replace_<name>, as if the
- *  function's caller had called that.
+ * REDIRECT makes enter_<name> besides: what the function's ftrace site calls when it is
+ * hooked by a direct call. It forgets the site and goes on in replace_<name>, as if
+ * the function's caller had called that.
+ *
+ * REDIRECT_STATIC is for a function that is static: its callers may rely on registers
+ * that it happens not to change. keep_<name> calls replace_<name> and changes nothing
+ * but the result's register.
  *
  * x86: an indirect jump to the original would need an ENDBR at its target when
  * the kernel enforces IBT, and the one of a function whose address is never taken
  * may have been sealed. A return is not checked.
  *
  * arm64: at an ftrace site, x9 holds the return address of the function and x30
- * that of the site. BR through x16 is what a BTI landing pad for calls accepts.
+ * that of the site. An indirect branch would need a BTI landing pad; a return doesn't.
  */
 #ifndef UMACCT_PROBE_REDIRECT_H
 #define UMACCT_PROBE_REDIRECT_H
@@ -35,37 +40,106 @@ original_\name\()_entry:
 #include <asm/nospec-branch.h>
 #include <asm/unwind_hints.h>
 
-.macro REDIRECT name
+.macro ORIGINAL name
 ENTRY_POINTER \name
 SYM_FUNC_START(original_\name)
-	pushq	original_\name\()_entry(%rip)
+	movq	original_\name\()_entry(%rip), %r11
+	pushq	%r11
+	notq	%r11
 	UNWIND_HINT_FUNC
 	RET
 SYM_FUNC_END(original_\name)
+.endm
 
+.macro ENTER name, to
 SYM_FUNC_START(enter_\name)
 	addq	$8, %rsp
 	UNWIND_HINT_FUNC
-	jmp	replace_\name
+	jmp	\to\()_\name
 SYM_FUNC_END(enter_\name)
+.endm
+
+.macro KEEP name
+SYM_FUNC_START(keep_\name)
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	call	replace_\name
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	RET
+SYM_FUNC_END(keep_\name)
 .endm
 #else
 #include <asm/assembler.h>
 
-.macro REDIRECT name
+.macro ORIGINAL name
 ENTRY_POINTER \name
 SYM_FUNC_START(original_\name)
 	adrp	x16, original_\name\()_entry
 	ldr	x16, [x16, #:lo12:original_\name\()_entry]
+	mvn	x17, x16
 	mov	x9, x30
-	br	x16
+	ret	x16
 SYM_FUNC_END(original_\name)
+.endm
 
+.macro ENTER name, to
 SYM_FUNC_START(enter_\name)
 	mov	x30, x9
-	b	replace_\name
+	b	\to\()_\name
 SYM_FUNC_END(enter_\name)
 .endm
+
+.macro KEEP name
+SYM_FUNC_START(keep_\name)
+	stp	x29, x30, [sp, #-160]!
+	mov	x29, sp
+	stp	x1, x2, [sp, #16]
+	stp	x3, x4, [sp, #32]
+	stp	x5, x6, [sp, #48]
+	stp	x7, x8, [sp, #64]
+	stp	x9, x10, [sp, #80]
+	stp	x11, x12, [sp, #96]
+	stp	x13, x14, [sp, #112]
+	stp	x15, x16, [sp, #128]
+	stp	x17, x18, [sp, #144]
+	bl	replace_\name
+	ldp	x1, x2, [sp, #16]
+	ldp	x3, x4, [sp, #32]
+	ldp	x5, x6, [sp, #48]
+	ldp	x7, x8, [sp, #64]
+	ldp	x9, x10, [sp, #80]
+	ldp	x11, x12, [sp, #96]
+	ldp	x13, x14, [sp, #112]
+	ldp	x15, x16, [sp, #128]
+	ldp	x17, x18, [sp, #144]
+	ldp	x29, x30, [sp], #160
+	ret
+SYM_FUNC_END(keep_\name)
+.endm
 #endif
+
+.macro REDIRECT name
+ORIGINAL \name
+ENTER \name, replace
+.endm
+
+.macro REDIRECT_STATIC name
+ORIGINAL \name
+KEEP \name
+ENTER \name, keep
+.endm
 
 #endif /* UMACCT_PROBE_REDIRECT_H */
