@@ -10,7 +10,7 @@
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/settings.h"
-#include "netlink/netlink.h"
+#include "netlink/family.h"
 #include "probe/probe.h"
 
 static bool charge;
@@ -28,10 +28,10 @@ static int __init umacct_init(void)
 	if (err)
 		goto err_probe;
 	/* A second copy of this module fails here, before it hooks anything. */
-	err = netlink_init();
+	err = family_init();
 	if (err)
 		goto err_ledger;
-	event_init(netlink_send_event);
+	event_init(family_send_event);
 	err = drivers_init();
 	if (err)
 		goto err_netlink;
@@ -52,7 +52,7 @@ static int __init umacct_init(void)
 	return 0;
 
 err_netlink:
-	netlink_exit();
+	family_exit();
 err_ledger:
 	ledger_exit();
 err_probe:
@@ -67,7 +67,7 @@ static void __exit umacct_exit(void)
 	debugfs_exit();
 	drivers_exit();
 	event_flush();
-	netlink_exit();
+	family_exit();
 	ledger_exit();
 	probe_system_exit();
 }

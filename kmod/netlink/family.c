@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The generic netlink family: what it takes and who answers. include/umacct.h
+ * describes it.
+ */
+#include <net/genetlink.h>
+
+#include <umacct.h>
+
+#include "compat.h"
+#include "ledger/event.h"
+#include "netlink/family.h"
+#include "netlink/get.h"
+#include "netlink/message.h"
+#include "netlink/set.h"
+
+static const struct nla_policy account_get_policy[] = {
+	[UMACCT_A_ACCOUNT_ID] = { .type = NLA_U64 },
+};
+
+static const struct nla_policy account_set_policy[] = {
+	[UMACCT_A_ACCOUNT_ID] = { .type = NLA_U64 },
+	[UMACCT_A_ACCOUNT_SOFT] = { .type = NLA_U64 },
+	[UMACCT_A_ACCOUNT_HARD] = { .type = NLA_U64 },
+	[UMACCT_A_ACCOUNT_THROTTLE] = { .type = NLA_U64 },
+	[UMACCT_A_ACCOUNT_VIEW] = NLA_POLICY_MAX(NLA_U32, 1),
+	[UMACCT_A_ACCOUNT_CHARGE] = NLA_POLICY_MAX(NLA_U32, UMACCT_CHARGE_ON),
+};
+
+static const struct nla_policy client_get_policy[] = {
+	[UMACCT_A_CLIENT_ACCOUNT_ID] = { .type = NLA_U64 },
+};
+
+static const struct nla_policy config_set_policy[] = {
+	[UMACCT_A_STATUS_RESERVE] = { .type = NLA_U64 },
+	[UMACCT_A_STATUS_CHARGE_DEFAULT] =
+		NLA_POLICY_RANGE(NLA_U32, UMACCT_CHARGE_OFF, UMACCT_CHARGE_ON),
+};
+
+static const struct genl_ops ops[] = {
+	{
+		.cmd = UMACCT_CMD_STATUS_GET,
+		.doit = get_status,
+	},
+	{
+		.cmd = UMACCT_CMD_ACCOUNT_GET,
+		.doit = get_account,
+		.start = get_account_dump_start,
+		.dumpit = get_account_dump,
+		.done = get_dump_done,
+		.policy = account_get_policy,
+		.maxattr = ARRAY_SIZE(account_get_policy) - 1,
+	},
+	{
+		.cmd = UMACCT_CMD_ACCOUNT_SET,
+		.doit = set_account,
+		.policy = account_set_policy,
+		.maxattr = ARRAY_SIZE(account_set_policy) - 1,
+	},
+	{
+		.cmd = UMACCT_CMD_CLIENT_GET,
+		.start = get_client_dump_start,
+		.dumpit = get_client_dump,
+		.done = get_dump_done,
+		.policy = client_get_policy,
+		.maxattr = ARRAY_SIZE(client_get_policy) - 1,
+	},
+	{
+		.cmd = UMACCT_CMD_CONFIG_SET,
+		.doit = set_config,
+		.policy = config_set_policy,
+		.maxattr = ARRAY_SIZE(config_set_policy) - 1,
+	},
+};
+
+static const struct genl_multicast_group groups[] = {
+	{ .name = UMACCT_MCGRP_EVENTS, .flags = UMACCT_MCAST_ADMIN },
+};
+
+/**
+ * family_send_event() - tell the listeners
+ * @event: what happened
+ *
+ * Context: may sleep.
+ */
+void family_send_event(const struct event *event)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	if (!genl_has_listeners(&message_family, &init_net, 0))
+		return;
+	skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
+	if (!skb)
+		return;
+	hdr = genlmsg_put(skb, 0, 0, &message_family, 0, UMACCT_CMD_EVENT_NTF);
+	if (!hdr || message_put_event(skb, event)) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, hdr);
+	genlmsg_multicast(&message_family, skb, 0, 0, GFP_KERNEL);
+}
+
+/**
+ * family_init() - offer the family
+ *
+ * Context: module initialisation.
+ * Return: 0 or an error; -EEXIST if another copy of this module offers it.
+ */
+int family_init(void)
+{
+	int err;
+
+	message_family.ops = ops;
+	message_family.n_ops = ARRAY_SIZE(ops);
+	message_family.mcgrps = groups;
+	message_family.n_mcgrps = ARRAY_SIZE(groups);
+	err = genl_register_family(&message_family);
+	if (err == -EEXIST)
+		pr_err("another module offers the netlink family \"%s\": is a second copy of this one loaded?\n",
+		       message_family.name);
+	return err;
+}
+
+/**
+ * family_exit() - withdraw the family
+ *
+ * Context: module exit. On return nobody is inside a request.
+ */
+void family_exit(void)
+{
+	genl_unregister_family(&message_family);
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Answers and dumps. A dump takes one row at a time; it is marked as interrupted if
+ * some came or went meanwhile.
+ */
+#include <linux/sched.h>
+
+#include <umacct.h>
+
+#include "compat.h"
+#include "ledger/account.h"
+#include "ledger/client.h"
+#include "ledger/ledger.h"
+#include "ledger/lock.h"
+#include "netlink/get.h"
+#include "netlink/message.h"
+#include "netlink/reader.h"
+
+int get_status(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
+	void *hdr;
+
+	if (!skb)
+		return -ENOMEM;
+	ledger_refresh();
+	hdr = genlmsg_put_reply(skb, info, &message_family, 0, UMACCT_CMD_STATUS_GET);
+	if (!hdr || nla_put_string(skb, UMACCT_A_STATUS_MODULE_VERSION, UMACCT_VERSION) ||
+	    message_put_totals(skb) || message_put_driver(skb)) {
+		nlmsg_free(skb);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return genlmsg_reply(skb, info);
+}
+
+int get_account(struct sk_buff *request, struct genl_info *info)
+{
+	struct account *account;
+	struct reader *reader;
+	struct sk_buff *skb;
+	int err = -EMSGSIZE;
+	void *hdr;
+
+	if (GENL_REQ_ATTR_CHECK(info, UMACCT_A_ACCOUNT_ID)) {
+		NL_SET_ERR_MSG(info->extack, "an account id is needed");
+		return -EINVAL;
+	}
+	ledger_refresh();
+	reader = reader_alloc(request);
+	skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
+	if (!reader || !skb) {
+		err = -ENOMEM;
+		goto err;
+	}
+	hdr = genlmsg_put_reply(skb, info, &message_family, 0, UMACCT_CMD_ACCOUNT_GET);
+	if (!hdr)
+		goto err;
+	raw_spin_lock(&ledger_lock);
+	account = account_find_locked(nla_get_u64(info->attrs[UMACCT_A_ACCOUNT_ID]));
+	if (account)
+		account_update_locked(account);
+	if (!account)
+		err = -ENOENT;
+	else if (!reader_may_see(reader, account))
+		err = -EPERM;
+	else
+		err = message_put_account(skb, reader, account);
+	raw_spin_unlock(&ledger_lock);
+	if (err == -ENOENT) {
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[UMACCT_A_ACCOUNT_ID],
+				    "this cgroup never held driver memory and has no limit");
+		goto err;
+	} else if (err == -EPERM) {
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[UMACCT_A_ACCOUNT_ID],
+				    "not in your cgroup's subtree");
+		goto err;
+	} else if (err) {
+		goto err;
+	}
+	genlmsg_end(skb, hdr);
+	reader_free(reader);
+	return genlmsg_reply(skb, info);
+err:
+	nlmsg_free(skb);
+	reader_free(reader);
+	return err;
+}
+
+static struct reader *dump_reader(struct netlink_callback *cb)
+{
+	return *(struct reader **)cb->ctx;
+}
+
+static int dump_start(struct netlink_callback *cb, int subtree_attr)
+{
+	struct nlattr *subtree = umacct_dump_attrs(cb)[subtree_attr];
+	struct reader *reader = reader_alloc(cb->skb);
+
+	if (!reader)
+		return -ENOMEM;
+	if (subtree)
+		reader->subtree = nla_get_u64(subtree);
+	*(struct reader **)cb->ctx = reader;
+	ledger_refresh();
+	return 0;
+}
+
+int get_account_dump_start(struct netlink_callback *cb)
+{
+	return dump_start(cb, UMACCT_A_ACCOUNT_ID);
+}
+
+int get_client_dump_start(struct netlink_callback *cb)
+{
+	return dump_start(cb, UMACCT_A_CLIENT_ACCOUNT_ID);
+}
+
+int get_dump_done(struct netlink_callback *cb)
+{
+	reader_free(dump_reader(cb));
+	return 0;
+}
+
+static void *dump_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &message_family,
+				NLM_F_MULTI, cmd);
+
+	cb->seq = row_generation();
+	if (hdr)
+		genl_dump_check_consistent(cb, hdr);
+	return hdr;
+}
+
+/* Returns false if the row didn't fit: the next part of the dump begins with it. */
+static bool dump_row_end(struct sk_buff *skb, void *hdr, int err)
+{
+	if (err) {
+		genlmsg_cancel(skb, hdr);
+		return false;
+	}
+	genlmsg_end(skb, hdr);
+	return true;
+}
+
+/*
+ * One row under the lock at a time. Both return 1 if there was a row, whether or not
+ * the reader may see it, 0 if there is none left, and -EMSGSIZE if it doesn't fit.
+ */
+static int dump_account(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct reader *reader = dump_reader(cb);
+	struct account *account;
+	int ret = 1;
+	void *hdr;
+
+	raw_spin_lock(&ledger_lock);
+	account = account_after_locked(reader->cursor);
+	if (!account) {
+		ret = 0;
+	} else if (reader_asks_for(reader, account)) {
+		account_update_locked(account);
+		hdr = dump_row(skb, cb, UMACCT_CMD_ACCOUNT_GET);
+		if (!hdr || !dump_row_end(skb, hdr, message_put_account(skb, reader, account)))
+			ret = -EMSGSIZE;
+	}
+	if (ret > 0)
+		reader->cursor = account->row.seq;
+	raw_spin_unlock(&ledger_lock);
+	return ret;
+}
+
+static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct reader *reader = dump_reader(cb);
+	struct account *account;
+	struct client *client;
+	int ret = 1;
+	void *hdr;
+
+	raw_spin_lock(&ledger_lock);
+	client = client_after_locked(reader->cursor);
+	account = client ? account_heir(client->account) : NULL;
+	if (!client) {
+		ret = 0;
+	} else if (reader_asks_for(reader, account)) {
+		hdr = dump_row(skb, cb, UMACCT_CMD_CLIENT_GET);
+		if (!hdr || !dump_row_end(skb, hdr, message_put_client(skb, reader, client, account)))
+			ret = -EMSGSIZE;
+	}
+	if (ret > 0)
+		reader->cursor = client->row.seq;
+	raw_spin_unlock(&ledger_lock);
+	return ret;
+}
+
+static int dump_rows(struct sk_buff *skb, struct netlink_callback *cb,
+		     int (*dump_one)(struct sk_buff *skb, struct netlink_callback *cb))
+{
+	while (dump_one(skb, cb) > 0)
+		cond_resched();
+	cb->seq = row_generation();
+	return skb->len;
+}
+
+int get_account_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_rows(skb, cb, dump_account);
+}
+
+int get_client_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_rows(skb, cb, dump_client);
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The family's messages: what the ledger and the hooks know as attributes, which
+ * include/umacct.h describes.
+ */
+#include <linux/cgroup.h>
+#include <linux/pid.h>
+
+#include "compat.h"
+#include "hooks/charge.h"
+#include "hooks/table.h"
+#include "hooks/view.h"
+#include "ledger/account.h"
+#include "ledger/client.h"
+#include "ledger/event.h"
+#include "ledger/ledger.h"
+#include "memcg.h"
+#include "netlink/message.h"
+#include "netlink/reader.h"
+
+/* family.c says what it answers, and registers it. */
+struct genl_family message_family __ro_after_init = {
+	.name = UMACCT_FAMILY_NAME,
+	.version = UMACCT_FAMILY_VERSION,
+	.module = THIS_MODULE,
+	.netnsok = true,
+	.parallel_ops = true,
+	.resv_start_op = UMACCT_CMD_STATUS_GET,
+};
+
+struct u64_attr {
+	int type;
+	u64 value;
+};
+
+static int put_u64s(struct sk_buff *skb, const struct u64_attr *attrs, size_t nr, int pad)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (nla_put_u64_64bit(skb, attrs[i].type, attrs[i].value, pad))
+			return -EMSGSIZE;
+	return 0;
+}
+
+/* Saves who lists many accounts from opening two files for each. */
+static int put_memory(struct sk_buff *skb, const struct account *a)
+{
+	struct memcg_figures figures;
+
+	if (!a->cgrp || !memcg_read(a->cgrp, &figures))
+		return 0;
+	if (nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_MEMORY_CURRENT, figures.current_bytes,
+			      UMACCT_A_ACCOUNT_PAD) ||
+	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_MEMORY_MAX, figures.max_bytes,
+			      UMACCT_A_ACCOUNT_PAD))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * message_put_account() - the attributes of an account
+ * @skb: the message
+ * @reader: who asks
+ * @a: the account; account_update_locked() was called for it
+ *
+ * Context: ledger_lock held.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_account(struct sk_buff *skb, const struct reader *reader,
+			const struct account *a)
+{
+	const struct u64_attr numbers[] = {
+		{ UMACCT_A_ACCOUNT_ID, a->id },
+		{ UMACCT_A_ACCOUNT_USAGE, a->usage },
+		{ UMACCT_A_ACCOUNT_OWN, a->own },
+		{ UMACCT_A_ACCOUNT_PEAK, a->peak },
+		{ UMACCT_A_ACCOUNT_CHARGED, a->charged },
+		{ UMACCT_A_ACCOUNT_MANAGED, a->managed },
+		{ UMACCT_A_ACCOUNT_ALLOCS, a->allocs },
+		{ UMACCT_A_ACCOUNT_FREES, a->frees },
+		{ UMACCT_A_ACCOUNT_FAILURES, a->failures },
+		{ UMACCT_A_ACCOUNT_REFUSALS, a->refusals },
+		{ UMACCT_A_ACCOUNT_SOFT, a->settings.soft },
+		{ UMACCT_A_ACCOUNT_HARD, a->settings.hard },
+		{ UMACCT_A_ACCOUNT_THROTTLE, a->settings.throttle_ns },
+		{ UMACCT_A_ACCOUNT_EFFECTIVE, a->effective },
+		{ UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT, a->soft_count },
+		{ UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT, a->hard_count },
+		{ UMACCT_A_ACCOUNT_RESERVE_COUNT, a->reserve_count },
+		{ UMACCT_A_ACCOUNT_THROTTLED, a->throttled_ns },
+	};
+
+	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_ACCOUNT_PAD) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_LEVEL, a->level) ||
+	    nla_put_string(skb, UMACCT_A_ACCOUNT_PATH, reader_path(reader, a)) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CLIENTS, a->clients) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_VIEW, a->settings.view) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE, a->settings.charge) ||
+	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE,
+			a->charge_effective ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
+		return -EMSGSIZE;
+	if (a->parent &&
+	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_PARENT_ID, a->parent->id,
+			      UMACCT_A_ACCOUNT_PAD))
+		return -EMSGSIZE;
+	if (a->effective != UMACCT_UNLIMITED &&
+	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_EFFECTIVE_ID, a->effective_id,
+			      UMACCT_A_ACCOUNT_PAD))
+		return -EMSGSIZE;
+	return put_memory(skb, a);
+}
+
+/**
+ * message_put_client() - the attributes of a client
+ * @skb: the message
+ * @reader: who asks
+ * @c: the client
+ * @account: whom it counts for
+ *
+ * Context: ledger_lock held.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_client(struct sk_buff *skb, const struct reader *reader, const struct client *c,
+		       const struct account *account)
+{
+	const struct u64_attr numbers[] = {
+		{ UMACCT_A_CLIENT_START_TIME, c->start_time },
+		{ UMACCT_A_CLIENT_ACCOUNT_ID, account->id },
+		{ UMACCT_A_CLIENT_USAGE, c->usage },
+		{ UMACCT_A_CLIENT_PEAK, c->peak },
+		{ UMACCT_A_CLIENT_CHARGED, c->charged },
+		{ UMACCT_A_CLIENT_MANAGED, c->managed },
+		{ UMACCT_A_CLIENT_ALLOCS, c->allocs },
+		{ UMACCT_A_CLIENT_FREES, c->frees },
+	};
+
+	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_CLIENT_PAD) ||
+	    nla_put_u32(skb, UMACCT_A_CLIENT_PID, pid_nr_ns(c->pid, reader->pids)) ||
+	    nla_put_string(skb, UMACCT_A_CLIENT_COMM, c->comm) ||
+	    nla_put_string(skb, UMACCT_A_CLIENT_PATH, reader_path(reader, account)))
+		return -EMSGSIZE;
+	if (client_exited(c) && nla_put_flag(skb, UMACCT_A_CLIENT_EXITED))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int put_hook(struct sk_buff *skb, const struct hook *hook)
+{
+	const struct u64_attr numbers[] = {
+		{ UMACCT_A_HOOK_CALLS, probe_calls(&hook->probe) },
+		{ UMACCT_A_HOOK_MISSED, probe_missed(&hook->probe) },
+	};
+	struct nlattr *nest = nla_nest_start(skb, UMACCT_A_STATUS_HOOK);
+
+	if (!nest ||
+	    nla_put_string(skb, UMACCT_A_HOOK_NAME, hook->name) ||
+	    nla_put_string(skb, UMACCT_A_HOOK_SYMBOL, hook->probe.symbol) ||
+	    nla_put_u32(skb, UMACCT_A_HOOK_STATE, hook->state) ||
+	    (hook->required && nla_put_flag(skb, UMACCT_A_HOOK_REQUIRED)) ||
+	    (hook->reason[0] && nla_put_string(skb, UMACCT_A_HOOK_REASON, hook->reason)) ||
+	    put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_HOOK_PAD))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Context: under hook_lock(). */
+static u32 status_flags(void)
+{
+	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
+	const char *why;
+	u32 flags = 0;
+
+	if (memcg_on_v2())
+		flags |= UMACCT_STATUS_MEMCG_V2;
+	if (umacct_kmem_online())
+		flags |= UMACCT_STATUS_KMEM;
+	if (profile->native_charge)
+		flags |= UMACCT_STATUS_NATIVE_CHARGE;
+	if (profile->page_pools)
+		flags |= UMACCT_STATUS_PAGE_POOLS;
+	if (charge_possible(&why))
+		flags |= UMACCT_STATUS_CHARGE_READY;
+	if (view_possible(&why))
+		flags |= UMACCT_STATUS_VIEW_READY;
+	if (cgrp_dfl_root.cgrp.nr_descendants)
+		flags |= UMACCT_STATUS_CGROUP_V2;
+	if (probe_selftest())
+		flags |= UMACCT_STATUS_SELFTEST;
+	return flags;
+}
+
+/**
+ * message_put_totals() - the ledger's sums, as attributes of a status
+ * @skb: the message
+ *
+ * Context: ledger_lock not held.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_totals(struct sk_buff *skb)
+{
+	struct ledger_totals totals;
+
+	ledger_read_totals(&totals);
+	{
+		const struct u64_attr numbers[] = {
+			{ UMACCT_A_STATUS_USAGE, totals.usage },
+			{ UMACCT_A_STATUS_CHARGED, totals.charged },
+			{ UMACCT_A_STATUS_DRIVER_USAGE, totals.records.driver_usage },
+			{ UMACCT_A_STATUS_DRIVER_PEAK, totals.records.driver_peak },
+			{ UMACCT_A_STATUS_MANAGED, totals.managed },
+			{ UMACCT_A_STATUS_UNTRACKED, totals.records.untracked },
+			{ UMACCT_A_STATUS_UNTRACKED_COUNT, totals.records.untracked_count },
+			{ UMACCT_A_STATUS_STALE_COUNT, totals.records.stale_count },
+			{ UMACCT_A_STATUS_RESERVE, totals.settings.reserve },
+			{ UMACCT_A_STATUS_RESERVE_COUNT, totals.reserve_count },
+			{ UMACCT_A_STATUS_EVENTS_SENT, totals.events.posted },
+			{ UMACCT_A_STATUS_EVENTS_LOST, totals.events.lost },
+		};
+
+		if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD))
+			return -EMSGSIZE;
+	}
+	if (nla_put_u32(skb, UMACCT_A_STATUS_ACCOUNTS, totals.accounts) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_CLIENTS, totals.clients) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_RECORDS, totals.records.nr) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
+			totals.settings.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * message_put_driver() - the driver and the hooks, as attributes of a status
+ * @skb: the message
+ *
+ * Context: may sleep.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_driver(struct sk_buff *skb)
+{
+	const struct driver_profile *profile, *uvm;
+	struct hook *hook;
+	int err = -EMSGSIZE;
+
+	hook_lock();
+	profile = driver_profile(HOOK_NVIDIA);
+	uvm = driver_profile(HOOK_UVM);
+	if (nla_put_u32(skb, UMACCT_A_STATUS_DRIVER_STATE, profile->state) ||
+	    (profile->version[0] &&
+	     nla_put_string(skb, UMACCT_A_STATUS_DRIVER_VERSION, profile->version)) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_UVM_STATE, uvm->state) ||
+	    (profile->reason[0] &&
+	     nla_put_string(skb, UMACCT_A_STATUS_REASON, profile->reason)) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, status_flags()))
+		goto out;
+	for_each_hook(hook)
+		if (hook_applies(hook) && put_hook(skb, hook))
+			goto out;
+	err = 0;
+out:
+	hook_unlock();
+	return err;
+}
+
+/**
+ * message_put_event() - the attributes of an event
+ * @skb: the message
+ * @event: what happened
+ *
+ * Context: any.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_event(struct sk_buff *skb, const struct event *event)
+{
+	const struct account *limit = event->limit_account;
+	const struct u64_attr numbers[] = {
+		{ UMACCT_A_EVENT_SEQ, event->seq },
+		{ UMACCT_A_EVENT_TIME, event->time },
+		{ UMACCT_A_EVENT_ACCOUNT_ID, event->account->id },
+		{ UMACCT_A_EVENT_SIZE, event->size },
+		{ UMACCT_A_EVENT_USAGE, event->usage },
+		{ UMACCT_A_EVENT_LIMIT, event->limit },
+	};
+
+	if (nla_put_u32(skb, UMACCT_A_EVENT_TYPE, event->type) ||
+	    put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_EVENT_PAD) ||
+	    nla_put_string(skb, UMACCT_A_EVENT_PATH, event->account->path) ||
+	    nla_put_u32(skb, UMACCT_A_EVENT_PID, event->pid) ||
+	    nla_put_string(skb, UMACCT_A_EVENT_COMM, event->comm))
+		return -EMSGSIZE;
+	if (limit &&
+	    (nla_put_u64_64bit(skb, UMACCT_A_EVENT_LIMIT_ID, limit->id, UMACCT_A_EVENT_PAD) ||
+	     nla_put_string(skb, UMACCT_A_EVENT_LIMIT_PATH, limit->path)))
+		return -EMSGSIZE;
+	return 0;
+}

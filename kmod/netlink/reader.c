@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who may see what, and under which names. It is decided once, at the start of a
+ * request, and carried through a dump: later parts of a dump may run in another
+ * task.
+ */
+#include <linux/cgroup.h>
+#include <linux/netlink.h>
+#include <linux/nsproxy.h>
+#include <linux/pid_namespace.h>
+#include <linux/slab.h>
+
+#include "ledger/account.h"
+#include "netlink/reader.h"
+
+/**
+ * reader_alloc() - find out on whose behalf a request is answered
+ * @request: from the current task
+ *
+ * Context: may sleep.
+ * Return: the reader, for reader_free(), or NULL if memory ran out.
+ */
+struct reader *reader_alloc(const struct sk_buff *request)
+{
+	struct reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
+	int len;
+
+	if (!reader)
+		return NULL;
+	reader->all = netlink_capable(request, CAP_SYS_ADMIN);
+	reader->pids = get_pid_ns(task_active_pid_ns(current));
+	rcu_read_lock();
+	reader->own = cgroup_id(task_dfl_cgroup(current));
+	rcu_read_unlock();
+	len = cgroup_path(current->nsproxy->cgroup_ns->root_cset->dfl_cgrp,
+			  reader->prefix, sizeof(reader->prefix));
+	if (len < 0 || len >= sizeof(reader->prefix) || !strcmp(reader->prefix, "/"))
+		reader->prefix[0] = '\0';
+	return reader;
+}
+
+/**
+ * reader_free() - undo reader_alloc()
+ * @reader: or NULL
+ *
+ * Context: may sleep.
+ */
+void reader_free(struct reader *reader)
+{
+	if (!reader)
+		return;
+	put_pid_ns(reader->pids);
+	kfree(reader);
+}
+
+static bool is_within(const struct account *account, u64 id)
+{
+	for (; account; account = account->parent)
+		if (account->id == id)
+			return true;
+	return false;
+}
+
+/**
+ * reader_may_see() - may it be told of an account?
+ * @reader: who asks
+ * @account: the account
+ *
+ * Context: ledger_lock held.
+ */
+bool reader_may_see(const struct reader *reader, const struct account *account)
+{
+	return reader->all || is_within(account, reader->own);
+}
+
+/**
+ * reader_asks_for() - is a row one of those that a dump is to have?
+ * @reader: who asks
+ * @account: the row, or a client's
+ *
+ * Context: ledger_lock held.
+ */
+bool reader_asks_for(const struct reader *reader, const struct account *account)
+{
+	return reader_may_see(reader, account) &&
+	       (!reader->subtree || is_within(account, reader->subtree));
+}
+
+/**
+ * reader_path() - an account's path as its reader knows it
+ * @reader: who asks
+ * @account: the account
+ *
+ * Context: any.
+ */
+const char *reader_path(const struct reader *reader, const struct account *account)
+{
+	size_t len = strlen(reader->prefix);
+
+	if (!len || strncmp(account->path, reader->prefix, len) ||
+	    (account->path[len] && account->path[len] != '/'))
+		return account->path;
+	return account->path[len] ? account->path + len : "/";
+}

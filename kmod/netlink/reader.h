@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef UMACCT_READER_H
+#define UMACCT_READER_H
+
+#include <linux/limits.h>
+#include <linux/types.h>
+
+struct account;
+struct pid_namespace;
+struct sk_buff;
+
+/**
+ * struct reader - on whose behalf a request is answered
+ * @all: sees every account
+ * @own: otherwise, sees the subtree of this cgroup
+ * @subtree: asked for this subtree only, or 0
+ * @cursor: dumps: number of the last row that was looked at
+ * @pids: pid namespace that pids are told in; referenced
+ * @prefix: path of the root of the cgroup namespace that paths are told in
+ */
+struct reader {
+	bool all;
+	u64 own;
+	u64 subtree;
+	u64 cursor;
+	struct pid_namespace *pids;
+	char prefix[PATH_MAX];
+};
+
+struct reader *reader_alloc(const struct sk_buff *request);
+void reader_free(struct reader *reader);
+bool reader_may_see(const struct reader *reader, const struct account *account);
+bool reader_asks_for(const struct reader *reader, const struct account *account);
+const char *reader_path(const struct reader *reader, const struct account *account);
+
+#endif /* UMACCT_READER_H */

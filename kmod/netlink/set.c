@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Changes: who may make them, what they ask for, and whether that can be done. All of
+ * a request is done, or nothing; a refusal says why.
+ */
+#include <linux/mm.h>
+#include <net/genetlink.h>
+
+#include "hooks/charge.h"
+#include "hooks/driver.h"
+#include "hooks/hook.h"
+#include "hooks/throttle.h"
+#include "hooks/view.h"
+#include "ledger/account.h"
+#include "ledger/limit.h"
+#include "ledger/settings.h"
+#include "netlink/set.h"
+
+/* NL_SET_ERR_MSG() wants its text as a literal; ours are constants too. */
+static void refuse(struct genl_info *info, const struct nlattr *attr, const char *why)
+{
+	if (!info->extack)
+		return;
+	NL_SET_BAD_ATTR(info->extack, attr);
+	info->extack->_msg = why;
+}
+
+static int refuse_unprivileged(struct sk_buff *request, struct genl_info *info)
+{
+	if (netlink_capable(request, CAP_SYS_ADMIN))
+		return 0;
+	NL_SET_ERR_MSG(info->extack,
+		       "changing limits takes CAP_SYS_ADMIN in the initial user namespace");
+	return -EPERM;
+}
+
+/* Whether a feature can be switched on; if not, why is the request's answer. */
+static bool is_possible(struct genl_info *info, const struct nlattr *attr,
+			bool (*feature)(const char **why))
+{
+	const char *why = NULL;
+	bool possible;
+
+	hook_lock();
+	possible = feature(&why);
+	hook_unlock();
+	if (!possible)
+		refuse(info, attr, why);
+	return possible;
+}
+
+static int parse_change(struct genl_info *info, struct limit_change *change)
+{
+	struct nlattr **attrs = info->attrs, *attr;
+
+	memset(change, 0, sizeof(*change));
+	attr = attrs[UMACCT_A_ACCOUNT_SOFT];
+	if (attr) {
+		change->mask |= LIMIT_SOFT;
+		change->to.soft = nla_get_u64(attr);
+	}
+	attr = attrs[UMACCT_A_ACCOUNT_HARD];
+	if (attr) {
+		change->mask |= LIMIT_HARD;
+		change->to.hard = nla_get_u64(attr);
+	}
+	attr = attrs[UMACCT_A_ACCOUNT_THROTTLE];
+	if (attr) {
+		if (nla_get_u64(attr) && !is_possible(info, attr, throttle_possible))
+			return -EOPNOTSUPP;
+		change->mask |= LIMIT_THROTTLE;
+		change->to.throttle_ns = nla_get_u64(attr);
+		if (change->to.throttle_ns > LIMIT_THROTTLE_MAX_NS) {
+			NL_SET_ERR_MSG_ATTR(info->extack, attr,
+					    "a throttle is at most two seconds");
+			return -ERANGE;
+		}
+	}
+	attr = attrs[UMACCT_A_ACCOUNT_VIEW];
+	if (attr) {
+		change->mask |= LIMIT_VIEW;
+		change->to.view = nla_get_u32(attr);
+		if (change->to.view && !is_possible(info, attr, view_possible))
+			return -EOPNOTSUPP;
+	}
+	attr = attrs[UMACCT_A_ACCOUNT_CHARGE];
+	if (attr) {
+		change->mask |= LIMIT_CHARGE;
+		change->to.charge = nla_get_u32(attr);
+		if (change->to.charge == UMACCT_CHARGE_ON &&
+		    !is_possible(info, attr, charge_possible))
+			return -EOPNOTSUPP;
+	}
+	if (!change->mask) {
+		NL_SET_ERR_MSG(info->extack, "nothing to change");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int set_account(struct sk_buff *request, struct genl_info *info)
+{
+	struct nlattr **attrs = info->attrs;
+	struct limit_change change;
+	struct account *account;
+	const char *why = NULL;
+	int err;
+
+	err = refuse_unprivileged(request, info);
+	if (err)
+		return err;
+	if (GENL_REQ_ATTR_CHECK(info, UMACCT_A_ACCOUNT_ID)) {
+		NL_SET_ERR_MSG(info->extack, "an account id is needed");
+		return -EINVAL;
+	}
+	err = parse_change(info, &change);
+	if (err)
+		return err;
+	account = account_open(nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
+	if (IS_ERR(account)) {
+		if (PTR_ERR(account) == -ENOENT)
+			NL_SET_ERR_MSG_ATTR(info->extack, attrs[UMACCT_A_ACCOUNT_ID],
+					    "no such cgroup");
+		return PTR_ERR(account);
+	}
+	err = limit_set(account, &change, &why);
+	if (err)
+		refuse(info, attrs[UMACCT_A_ACCOUNT_SOFT] ?: attrs[UMACCT_A_ACCOUNT_HARD], why);
+	account_put(account);
+	if (err)
+		return err;
+	if (change.mask & (LIMIT_VIEW | LIMIT_THROTTLE | LIMIT_CHARGE))
+		driver_rearm();
+	return 0;
+}
+
+int set_config(struct sk_buff *request, struct genl_info *info)
+{
+	struct nlattr *reserve = info->attrs[UMACCT_A_STATUS_RESERVE];
+	struct nlattr *charge = info->attrs[UMACCT_A_STATUS_CHARGE_DEFAULT];
+	int err;
+
+	err = refuse_unprivileged(request, info);
+	if (err)
+		return err;
+	if (!reserve && !charge) {
+		NL_SET_ERR_MSG(info->extack, "nothing to change");
+		return -EINVAL;
+	}
+	if (reserve && nla_get_u64(reserve) > (u64)totalram_pages() << PAGE_SHIFT) {
+		NL_SET_ERR_MSG_ATTR(info->extack, reserve,
+				    "the reserve is more than the machine's memory");
+		return -ERANGE;
+	}
+	if (charge && nla_get_u32(charge) == UMACCT_CHARGE_ON &&
+	    !is_possible(info, charge, charge_possible))
+		return -EOPNOTSUPP;
+	if (reserve)
+		settings_set_reserve(nla_get_u64(reserve));
+	if (charge) {
+		settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
+		driver_rearm();
+	}
+	return 0;
+}
