@@ -74,6 +74,7 @@ struct account *account_find_locked(u64 id)
 {
 	struct account *account;
 
+	lockdep_assert_held(&ledger_lock);
 	hash_for_each_possible(account_hash, account, hash, id)
 		if (account->id == id)
 			return account;
@@ -91,6 +92,7 @@ struct account *account_after_locked(u64 seq)
 {
 	struct row *row = row_after_locked(&account_rows, seq);
 
+	lockdep_assert_held(&ledger_lock);
 	return row ? container_of(row, struct account, row) : NULL;
 }
 
@@ -119,6 +121,7 @@ struct account *account_heir(struct account *account)
  */
 void account_put_locked(struct account *account)
 {
+	lockdep_assert_held(&ledger_lock);
 	while (account && !--account->refs) {
 		struct account *parent = account->parent;
 
@@ -179,6 +182,7 @@ void account_update_locked(struct account *account)
 	enum umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
 	const struct account *at;
 
+	lockdep_assert_held(&ledger_lock);
 	if (likely(account->settings_at == settings.state))
 		return;
 	account->settings_at = settings.state;
@@ -205,6 +209,7 @@ void account_update_locked(struct account *account)
  */
 void account_configure_locked(struct account *account, const struct account_settings *to)
 {
+	lockdep_assert_held(&ledger_lock);
 	settings_count_locked(&account->settings, -1);
 	account->settings = *to;
 	settings_count_locked(&account->settings, 1);
@@ -213,6 +218,7 @@ void account_configure_locked(struct account *account, const struct account_sett
 static void account_add_locked(struct account *account, struct account *parent,
 			       struct cgroup *cgrp)
 {
+	lockdep_assert_held(&ledger_lock);
 	/* Once it is offline, nobody may be left to say that it goes. */
 	if (rmdir_tracepoint && (cgrp->self.flags & CSS_ONLINE))
 		account->cgrp = cgrp;
@@ -301,6 +307,7 @@ static void account_kill_locked(struct account *account)
 {
 	struct account *heir;
 
+	lockdep_assert_held(&ledger_lock);
 	account_configure_locked(account, &NO_SETTINGS);
 	hash_del(&account->hash);
 	row_remove_locked(&account_rows, &account->row);
@@ -389,8 +396,10 @@ void account_exit(void)
 		tracepoint_synchronize_unregister();
 	}
 	cancel_delayed_work_sync(&removal_work);
+	raw_spin_lock(&ledger_lock);
 	while ((account = account_after_locked(0))) {
 		row_remove_locked(&account_rows, &account->row);
-		kfree(account);
+		kfree_rcu(account, rcu);
 	}
+	raw_spin_unlock(&ledger_lock);
 }

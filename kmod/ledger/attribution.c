@@ -133,6 +133,7 @@ void attribution_lock(struct allocation *alloc)
  */
 void attribution_put_locked(struct account *account, struct client *client)
 {
+	lockdep_assert_held(&ledger_lock);
 	if (client)
 		client_put_locked(client);
 	else if (account)

@@ -11,6 +11,7 @@
 
 #include "ledger/account.h"
 #include "ledger/client.h"
+#include "ledger/count.h"
 #include "ledger/lock.h"
 
 #define CLIENT_HASH_BITS	12
@@ -37,6 +38,7 @@ struct client *client_find_locked(const struct pid *pid, u64 account_id)
 {
 	struct client *client;
 
+	lockdep_assert_held(&ledger_lock);
 	hash_for_each_possible(client_hash, client, hash, (unsigned long)pid)
 		if (client->pid == pid && client->account->id == account_id &&
 		    !client->account->dead)
@@ -55,6 +57,7 @@ struct client *client_after_locked(u64 seq)
 {
 	struct row *row = row_after_locked(&client_rows, seq);
 
+	lockdep_assert_held(&ledger_lock);
 	return row ? container_of(row, struct client, row) : NULL;
 }
 
@@ -86,6 +89,7 @@ struct client *client_alloc(void)
  */
 void client_add_locked(struct client *fresh, struct account *account)
 {
+	lockdep_assert_held(&ledger_lock);
 	fresh->account = account;
 	fresh->refs = 1;
 	hash_add(client_hash, &fresh->hash, (unsigned long)fresh->pid);
@@ -117,6 +121,7 @@ static void client_free(struct client *client)
  */
 void client_discard_locked(struct client *fresh, struct account *account)
 {
+	lockdep_assert_held(&ledger_lock);
 	client_free(fresh);
 	account_put_locked(account);
 }
@@ -129,6 +134,7 @@ void client_discard_locked(struct client *fresh, struct account *account)
  */
 void client_put_locked(struct client *client)
 {
+	lockdep_assert_held(&ledger_lock);
 	if (--client->refs)
 		return;
 	account_put_locked(client->account);
@@ -143,11 +149,12 @@ void client_put_locked(struct client *client)
  */
 void client_unlist_locked(struct client *client)
 {
+	lockdep_assert_held(&ledger_lock);
 	if (RB_EMPTY_NODE(&client->row.node))
 		return;
 	hash_del(&client->hash);
 	row_remove_locked(&client_rows, &client->row);
-	account_heir(client->account)->clients--;
+	count_sub(&account_heir(client->account)->clients, 1);
 	client_put_locked(client);
 }
 

@@ -56,6 +56,7 @@ void event_post_locked(enum umacct_event_type type, struct account *account,
 {
 	struct event *event;
 
+	lockdep_assert_held(&ledger_lock);
 	posted++;
 	if (queued == EVENT_QUEUE) {
 		lost++;
@@ -133,6 +134,7 @@ void event_kick(void)
  */
 void event_counts_locked(struct event_counts *counts)
 {
+	lockdep_assert_held(&ledger_lock);
 	counts->posted = posted;
 	counts->lost = lost;
 }

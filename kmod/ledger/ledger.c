@@ -54,6 +54,7 @@ static noinline void failed_locked(struct allocation *alloc)
 {
 	struct account *account;
 
+	lockdep_assert_held(&ledger_lock);
 	if (alloc->kind == RECORD_SYSTEM)
 		for (account = alloc->account; account; account = account->parent)
 			account->failures++;

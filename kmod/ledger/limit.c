@@ -14,6 +14,7 @@
 
 #include "ledger/account.h"
 #include "ledger/client.h"
+#include "ledger/count.h"
 #include "ledger/event.h"
 #include "ledger/limit.h"
 #include "ledger/lock.h"
@@ -99,6 +100,7 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
 {
 	struct account *account = alloc->account;
 
+	lockdep_assert_held(&ledger_lock);
 	account_update_locked(account);
 	alloc->charge = account->charge_effective;
 	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
@@ -137,11 +139,12 @@ void limit_unreserve_locked(struct allocation *alloc)
 {
 	struct account *account;
 
+	lockdep_assert_held(&ledger_lock);
 	if (alloc->reserved)
 		for (account = alloc->account; account; account = account->parent)
-			account->reserved -= alloc->bytes;
+			count_sub(&account->reserved, alloc->bytes);
 	if (alloc->pending)
-		pending -= alloc->bytes;
+		count_sub(&pending, alloc->bytes);
 }
 
 /* Grows with the excess, to the account's longest at an eighth above the limit. */
@@ -172,6 +175,7 @@ static void crossed_soft(struct account *account, u64 bytes)
  */
 void limit_rose_locked(struct account *account, struct allocation *alloc)
 {
+	lockdep_assert_held(&ledger_lock);
 	if (account->settings.throttle_ns) {
 		u64 ns = penalty_ns(account);
 
@@ -192,6 +196,7 @@ void limit_rose_locked(struct account *account, struct allocation *alloc)
  */
 void limit_fell_locked(struct account *account, u64 bytes)
 {
+	lockdep_assert_held(&ledger_lock);
 	if (account->usage > account->settings.soft)
 		return;
 	account->over_soft = false;

@@ -12,6 +12,7 @@
 #ifndef UMACCT_LOCK_H
 #define UMACCT_LOCK_H
 
+#include <linux/lockdep.h>
 #include <linux/spinlock.h>
 
 extern raw_spinlock_t ledger_lock;

@@ -17,6 +17,7 @@
 #include "ledger/account.h"
 #include "ledger/attribution.h"
 #include "ledger/client.h"
+#include "ledger/count.h"
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/record.h"
@@ -82,6 +83,7 @@ static struct record *spare_take_locked(void)
 {
 	struct record *record;
 
+	lockdep_assert_held(&ledger_lock);
 	if (unlikely(hlist_empty(&spares)))
 		return NULL;
 	record = hlist_entry(spares.first, struct record, hash);
@@ -92,6 +94,7 @@ static struct record *spare_take_locked(void)
 
 static void spare_put_locked(struct record *record)
 {
+	lockdep_assert_held(&ledger_lock);
 	hlist_add_head(&record->hash, &spares);
 	nr_spares++;
 }
@@ -143,6 +146,7 @@ static void add_system_locked(const struct record *record, struct allocation *al
 	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
 	struct account *account = account_heir(record->account);
 
+	lockdep_assert_held(&ledger_lock);
 	account->own += bytes;
 	for (; account; account = account->parent) {
 		account->usage += bytes;
@@ -160,27 +164,41 @@ static void remove_system_locked(const struct record *record)
 	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
 	struct account *account = account_heir(record->account);
 
-	account->own -= bytes;
+	lockdep_assert_held(&ledger_lock);
+	count_sub(&account->own, bytes);
 	for (; account; account = account->parent) {
-		account->usage -= bytes;
-		account->charged -= charged;
+		count_sub(&account->usage, bytes);
+		if (charged)
+			count_sub(&account->charged, charged);
 		account->frees++;
 		if (unlikely(account->over_soft))
 			limit_fell_locked(account, bytes);
 	}
 }
 
-static void move_managed_locked(const struct record *record, s64 bytes)
+static void add_managed_locked(const struct record *record)
 {
 	struct account *account = account_heir(record->account);
 
-	account->own_managed += bytes;
+	lockdep_assert_held(&ledger_lock);
+	account->own_managed += record->bytes;
 	for (; account; account = account->parent)
-		account->managed += bytes;
+		account->managed += record->bytes;
+}
+
+static void remove_managed_locked(const struct record *record)
+{
+	struct account *account = account_heir(record->account);
+
+	lockdep_assert_held(&ledger_lock);
+	count_sub(&account->own_managed, record->bytes);
+	for (; account; account = account->parent)
+		count_sub(&account->managed, record->bytes);
 }
 
 static void client_add_record_locked(struct client *client, const struct record *record)
 {
+	lockdep_assert_held(&ledger_lock);
 	client->records++;
 	if (unlikely(record->kind == RECORD_MANAGED)) {
 		client->managed += record->bytes;
@@ -196,13 +214,14 @@ static void client_add_record_locked(struct client *client, const struct record 
 
 static void client_remove_record_locked(struct client *client, const struct record *record)
 {
+	lockdep_assert_held(&ledger_lock);
 	if (unlikely(record->kind == RECORD_MANAGED)) {
-		client->managed -= record->bytes;
+		count_sub(&client->managed, record->bytes);
 	} else {
 		client->frees++;
-		client->usage -= record->bytes;
+		count_sub(&client->usage, record->bytes);
 		if (record->charged)
-			client->charged -= record->bytes;
+			count_sub(&client->charged, record->bytes);
 	}
 	/* The usual end: a process that exits closes the driver. */
 	if (!--client->records &&
@@ -214,14 +233,15 @@ static void client_remove_record_locked(struct client *client, const struct reco
 /* The record stays the caller's. */
 static void erase_locked(struct record *record)
 {
+	lockdep_assert_held(&ledger_lock);
 	hlist_del(&record->hash);
 	record_totals.nr--;
 	if (likely(record->kind == RECORD_SYSTEM))
 		remove_system_locked(record);
 	else if (record->kind == RECORD_MANAGED)
-		move_managed_locked(record, -(s64)record->bytes);
+		remove_managed_locked(record);
 	else
-		record_totals.driver_usage -= record->bytes;
+		count_sub(&record_totals.driver_usage, record->bytes);
 	if (record->client)
 		client_remove_record_locked(record->client, record);
 	attribution_put_locked(record->account, record->client);
@@ -229,6 +249,7 @@ static void erase_locked(struct record *record)
 
 static noinline void erase_stale_locked(struct record *record)
 {
+	lockdep_assert_held(&ledger_lock);
 	erase_locked(record);
 	spare_put_locked(record);
 	record_totals.stale_count++;
@@ -249,6 +270,7 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 	struct hlist_head *in = bucket(key);
 	struct record *record, *stale;
 
+	lockdep_assert_held(&ledger_lock);
 	record = alloc->account || alloc->kind == RECORD_DRIVER ? spare_take_locked() : NULL;
 	if (unlikely(!record)) {
 		record_totals.untracked += alloc->bytes;
@@ -273,7 +295,7 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 	if (likely(record->kind == RECORD_SYSTEM)) {
 		add_system_locked(record, alloc);
 	} else if (record->kind == RECORD_MANAGED) {
-		move_managed_locked(record, record->bytes);
+		add_managed_locked(record);
 	} else {
 		record_totals.driver_usage += record->bytes;
 		record_totals.driver_peak = max(record_totals.driver_peak,
@@ -292,6 +314,7 @@ u64 record_erase_locked(unsigned long key)
 {
 	struct record *record = find_in(bucket(key), key);
 
+	lockdep_assert_held(&ledger_lock);
 	if (!record)
 		return 0;
 	erase_locked(record);
@@ -374,8 +397,13 @@ void record_exit(void)
 {
 	struct record *record;
 
-	while ((record = spare_take_locked()))
-		kmem_cache_free(record_cache, record);
+	do {
+		raw_spin_lock(&ledger_lock);
+		record = spare_take_locked();
+		raw_spin_unlock(&ledger_lock);
+		if (record)
+			kmem_cache_free(record_cache, record);
+	} while (record);
 	kmem_cache_destroy(record_cache);
 	kvfree(record_hash);
 }

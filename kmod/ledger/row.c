@@ -19,6 +19,7 @@ void row_add_locked(struct rows *rows, struct row *row)
 {
 	struct rb_node **link = &rows->root.rb_node, *parent = NULL;
 
+	lockdep_assert_held(&ledger_lock);
 	while (*link) {
 		parent = *link;
 		link = &parent->rb_right;
@@ -39,6 +40,7 @@ void row_add_locked(struct rows *rows, struct row *row)
  */
 void row_remove_locked(struct rows *rows, struct row *row)
 {
+	lockdep_assert_held(&ledger_lock);
 	rb_erase(&row->node, &rows->root);
 	RB_CLEAR_NODE(&row->node);
 	rows->nr--;
@@ -58,6 +60,7 @@ struct row *row_after_locked(const struct rows *rows, u64 seq)
 	struct rb_node *at = rows->root.rb_node;
 	struct row *next = NULL;
 
+	lockdep_assert_held(&ledger_lock);
 	while (at) {
 		struct row *row = rb_entry(at, struct row, node);
 

@@ -4,13 +4,25 @@
  * of features that nobody wants are not armed, and accounts that nothing depends on
  * are not looked for before an allocation.
  */
+#include "ledger/count.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 
 struct settings settings;
 
+static void count_if(bool counts, u32 *count, int by)
+{
+	if (!counts)
+		return;
+	if (by < 0)
+		count_sub(count, 1);
+	else
+		(*count)++;
+}
+
 static void settings_changed_locked(void)
 {
+	lockdep_assert_held(&ledger_lock);
 	settings.state++;
 	WRITE_ONCE(settings.precheck, settings.hard_limits || settings.reserve ||
 				      settings.charging || settings.charge_default);
@@ -25,14 +37,11 @@ static void settings_changed_locked(void)
  */
 void settings_count_locked(const struct account_settings *of, int by)
 {
-	if (of->hard != UMACCT_UNLIMITED)
-		settings.hard_limits += by;
-	if (of->charge == UMACCT_CHARGE_ON)
-		settings.charging += by;
-	if (of->throttle_ns)
-		settings.throttles += by;
-	if (of->view)
-		settings.views += by;
+	lockdep_assert_held(&ledger_lock);
+	count_if(of->hard != UMACCT_UNLIMITED, &settings.hard_limits, by);
+	count_if(of->charge == UMACCT_CHARGE_ON, &settings.charging, by);
+	count_if(of->throttle_ns, &settings.throttles, by);
+	count_if(of->view, &settings.views, by);
 	settings_changed_locked();
 }
 
