@@ -9,8 +9,7 @@
  *    in a limit means "no limit" (userspace writes it as "max").
  *  - An account is a cgroup of the v2 hierarchy, named by its cgroup id: what
  *    name_to_handle_at() and the inode number of its directory give.
- *  - Counters are of the account's whole subtree unless they are called own or
- *    local.
+ *  - Counters are of the account's whole subtree unless they are called local.
  *  - Attributes are only ever added. A reader ignores what it doesn't know; a
  *    writer that sends what the module doesn't know gets -EINVAL and an
  *    extended ack that names the attribute, and nothing is changed.
@@ -148,7 +147,7 @@ enum {
 	UMACCT_A_ACCOUNT_LEVEL,		/* u32; the root is 0 */
 	UMACCT_A_ACCOUNT_PATH,		/* string, in the reader's cgroup namespace */
 	UMACCT_A_ACCOUNT_USAGE,		/* u64, bytes */
-	UMACCT_A_ACCOUNT_OWN,		/* u64, bytes: without the children */
+	UMACCT_A_ACCOUNT_LOCAL,		/* u64, bytes: without the children */
 	UMACCT_A_ACCOUNT_PEAK,		/* u64, bytes: highest USAGE ever */
 	UMACCT_A_ACCOUNT_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */
 	UMACCT_A_ACCOUNT_MANAGED,	/* u64, managed memory, outside USAGE, charged by the driver */

@@ -34,7 +34,7 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 	if (a) {
 		*cursor = a->row.seq;
 		seq_printf(seq, "%llu %s %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n",
-			   a->id, a->path, a->usage, a->own, a->peak, a->charged, a->managed,
+			   a->id, a->path, a->usage, a->local, a->peak, a->charged, a->managed,
 			   a->allocs, a->frees, a->failures, a->refusals,
 			   limit_text(a->settings.hard, hard, sizeof(hard)),
 			   limit_text(a->settings.soft, soft, sizeof(soft)));
@@ -48,7 +48,7 @@ static int accounts_show(struct seq_file *seq, void *unused)
 	u64 cursor = 0;
 
 	ledger_refresh();
-	seq_puts(seq, "id path usage own peak charged managed allocs frees failures refusals hard soft\n");
+	seq_puts(seq, "id path usage local peak charged managed allocs frees failures refusals hard soft\n");
 	while (!seq_has_overflowed(seq) && show_account(seq, &cursor))
 		cond_resched();
 	return 0;
@@ -64,7 +64,7 @@ static bool show_client(struct seq_file *seq, u64 *cursor)
 	if (c) {
 		*cursor = c->row.seq;
 		seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %d %s\n",
-			   pid_nr(c->pid), c->start_time, account_heir(c->account)->id, c->usage,
+			   pid_nr(c->pid), c->start_time, account_nearest_online(c->account)->id, c->usage,
 			   c->peak, c->charged, c->managed, c->allocs, c->frees,
 			   client_exited(c), c->comm);
 	}

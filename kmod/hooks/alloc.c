@@ -58,14 +58,14 @@ static u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
 }
 
 /* Kernel threads work for the driver, and so does whoever happens to bring an adapter up. */
-static enum record_kind kind_of_caller(void)
+static enum allocation_kind kind_of_caller(void)
 {
 	const struct call *call;
 
 	if (unlikely((current->flags & PF_KTHREAD) || !current->mm))
-		return RECORD_DRIVER;
+		return ALLOCATION_DRIVER;
 	call = call_current();
-	return unlikely(call && call->initialising) ? RECORD_DRIVER : RECORD_SYSTEM;
+	return unlikely(call && call->initialising) ? ALLOCATION_DRIVER : ALLOCATION_SYSTEM;
 }
 
 static __always_inline bool request_begin(struct page_request *req, u32 count, u64 page_size,

@@ -20,7 +20,7 @@
 
 static void chunk_begin(struct allocation *alloc, u64 size)
 {
-	*alloc = (struct allocation) { .kind = RECORD_MANAGED, .bytes = size };
+	*alloc = (struct allocation) { .kind = ALLOCATION_MANAGED, .bytes = size };
 	ledger_begin(alloc);
 }
 

@@ -125,7 +125,7 @@ static bool view_of_current(struct view *view)
 		effective = account->effective;
 	}
 	for (; account; account = account->parent) {
-		u64 held = account->usage + account->reserved;
+		u64 held = account->usage + account->pending;
 
 		asked |= account->settings.view;
 		if (account->settings.hard != UMACCT_UNLIMITED)

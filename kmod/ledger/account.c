@@ -4,9 +4,9 @@
  * for each of its ancestors.
  *
  * An account doesn't pin its cgroup. When the cgroup is removed, the account's
- * limits go with it; what it still owes counts for the nearest living ancestor
- * from then on, its heir, as the kernel's own controllers do it. There is no
- * notifier of removal for modules: the tracepoint cgroup_rmdir takes the cgroup
+ * limits go with it, and what it still holds is handed to the nearest online
+ * ancestor, as the kernel's own controllers reparent what they have charged. There
+ * is no notifier of removal for modules: the tracepoint cgroup_rmdir takes the cgroup
  * away from its account, and asks for a look at all accounts, soon.
  */
 #include <linux/cgroup.h>
@@ -97,15 +97,15 @@ struct account *account_after_locked(u64 seq)
 }
 
 /**
- * account_heir() - who answers for an account
- * @account: dead or alive
+ * account_nearest_online() - whom an account's memory counts for
+ * @account: online or not
  *
  * Context: ledger_lock held.
- * Return: the account itself, or its nearest living ancestor.
+ * Return: the account itself, or its nearest online ancestor.
  */
-struct account *account_heir(struct account *account)
+struct account *account_nearest_online(struct account *account)
 {
-	while (unlikely(account->dead))
+	while (unlikely(!account->online))
 		account = account->parent;
 	return account;
 }
@@ -162,6 +162,7 @@ static struct account *account_alloc(struct cgroup *cgrp)
 	account->id = cgroup_id(cgrp);
 	account->level = cgrp->level;
 	account->settings = NO_SETTINGS;
+	account->online = true;
 	account->refs = 1;
 out:
 	kfree(path);
@@ -303,23 +304,23 @@ static bool cgroup_exists(u64 id)
 	return true;
 }
 
-static void account_kill_locked(struct account *account)
+static void account_offline_locked(struct account *account)
 {
-	struct account *heir;
+	struct account *to;
 
 	lockdep_assert_held(&ledger_lock);
 	account_configure_locked(account, &NO_SETTINGS);
 	hash_del(&account->hash);
 	row_remove_locked(&account_rows, &account->row);
-	account->dead = true;
-	heir = account_heir(account);
-	heir->own += account->own;
-	heir->own_managed += account->own_managed;
-	heir->clients += account->clients;
+	account->online = false;
+	to = account_nearest_online(account);
+	to->local += account->local;
+	to->local_managed += account->local_managed;
+	to->clients += account->clients;
 	account_put_locked(account);
 }
 
-/* Hands over what removed cgroups owe. A worker is in the initial cgroup namespace. */
+/* Hands on what removed cgroups hold. A worker is in the initial cgroup namespace. */
 static void removal_work_fn(struct work_struct *work)
 {
 	struct account *account;
@@ -337,7 +338,7 @@ static void removal_work_fn(struct work_struct *work)
 		if (account == account_root || cgroup_exists(account->id))
 			continue;
 		raw_spin_lock(&ledger_lock);
-		account_kill_locked(account);
+		account_offline_locked(account);
 		raw_spin_unlock(&ledger_lock);
 	}
 	mutex_unlock(&create_mutex);

@@ -16,17 +16,17 @@ struct cgroup;
  * @id: the cgroup's
  * @parent: the account of the parent cgroup, NULL for the root's; referenced
  * @usage: bytes held in the whole subtree
- * @reserved: bytes of the subtree that the driver is allocating just now
+ * @pending: bytes of the subtree that the driver is allocating just now
  * @settings: changed by account_configure_locked() only
  * @effective: the lowest hard limit from here up to the root; see
  *	account_update_locked()
  * @effective_id: the account that sets it
  * @charge_effective: what follows from the settings of this account and its ancestors
  * @settings_at: the state of all settings that the three are worked out from
- * @dead: the cgroup was removed; see account_heir()
+ * @online: the cgroup was not removed; see account_nearest_online()
  * @over_soft: @usage is above the soft limit, and an event has said so
- * @own: bytes held by tasks of this cgroup, and of removed ones below it
- * @own_managed: as @own, of managed memory
+ * @local: bytes held by tasks of this cgroup, and of removed ones below it
+ * @local_managed: as @local, of managed memory
  * @level: the cgroup's depth; the root's is 0
  * @refs: one for being listed, one from each child, client, record, unsent
  *	event and call under way
@@ -40,19 +40,19 @@ struct account {
 	u64 id;
 	struct account *parent;
 	u64 usage;
-	u64 reserved;
+	u64 pending;
 	u64 peak;
 	struct account_settings settings;
 	u64 effective;
 	u64 effective_id;
 	u64 settings_at;
 	bool charge_effective;
-	bool dead;
+	bool online;
 	bool over_soft;
-	u64 own;
+	u64 local;
 	u64 charged;
 	u64 managed;
-	u64 own_managed;
+	u64 local_managed;
 	u64 allocs;
 	u64 frees;
 	u64 failures;
@@ -81,7 +81,7 @@ struct account *account_find_locked(u64 id);
 struct account *account_after_locked(u64 seq);
 struct account *account_create(struct cgroup *cgrp);
 struct account *account_open(u64 id);
-struct account *account_heir(struct account *account);
+struct account *account_nearest_online(struct account *account);
 void account_put_locked(struct account *account);
 void account_put(struct account *account);
 void account_update_locked(struct account *account);

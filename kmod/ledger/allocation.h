@@ -7,10 +7,10 @@
 struct account;
 struct client;
 
-enum record_kind {
-	RECORD_SYSTEM,		/* nv_alloc_pages() for a client */
-	RECORD_DRIVER,		/* nv_alloc_pages() for the driver itself */
-	RECORD_MANAGED,		/* nvidia-uvm's, charged by the driver */
+enum allocation_kind {
+	ALLOCATION_SYSTEM,		/* nv_alloc_pages() for a client */
+	ALLOCATION_DRIVER,		/* nv_alloc_pages() for the driver itself */
+	ALLOCATION_MANAGED,		/* nvidia-uvm's, charged by the driver */
 };
 
 /**
@@ -22,8 +22,8 @@ enum record_kind {
  *
  * The caller fills in the above and clears the rest, which is the ledger's:
  *
- * @reserved: @bytes count as reserved in the account's branch
- * @pending: @bytes count as pending for the reserve
+ * @pending: @bytes count as pending in the account's branch
+ * @pending_reserve: @bytes count as pending for the reserve
  * @charge: the account asks the kernel to charge
  * @account: whom it will count for; NULL for the driver's own
  * @client: who makes it; NULL for the driver's own
@@ -35,10 +35,10 @@ struct allocation {
 	u64 bytes;
 	u64 page_size;
 	u32 pages;
-	enum record_kind kind;
+	enum allocation_kind kind;
 
-	bool reserved;
 	bool pending;
+	bool pending_reserve;
 	bool charge;
 	struct account *account;
 	struct client *client;

@@ -16,17 +16,17 @@
  * The cgroup that an allocation counts for. nvidia-uvm's kernel threads work for
  * a process and say for which by the active memcg.
  */
-static struct cgroup *attribution_cgroup(enum record_kind kind)
+static struct cgroup *attribution_cgroup(enum allocation_kind kind)
 {
 #ifdef CONFIG_MEMCG
-	if (kind == RECORD_MANAGED && current->active_memcg &&
+	if (kind == ALLOCATION_MANAGED && current->active_memcg &&
 	    cgroup_subsys_on_dfl(memory_cgrp_subsys))
 		return current->active_memcg->css.cgroup;
 #endif
 	return task_dfl_cgroup(current);
 }
 
-static u64 attribution_cgroup_id(enum record_kind kind)
+static u64 attribution_cgroup_id(enum allocation_kind kind)
 {
 	u64 id;
 
@@ -37,7 +37,7 @@ static u64 attribution_cgroup_id(enum record_kind kind)
 }
 
 /* The account, made if need be, with a reference. */
-static struct account *attribution_account(enum record_kind kind)
+static struct account *attribution_account(enum allocation_kind kind)
 {
 	struct account *account;
 	struct cgroup *cgrp;
@@ -63,30 +63,29 @@ static bool works_for_a_process(void)
 static noinline void attribute_slow(struct allocation *alloc)
 {
 	struct account *account = attribution_account(alloc->kind);
-	struct client *client = NULL, *there;
+	struct client *client, *there;
 
 	if (!account)
 		return;
-	if (works_for_a_process()) {
-		client = client_alloc();
-		if (!client) {
-			account_put(account);
-			return;
-		}
+	if (!works_for_a_process()) {
+		alloc->account = account;
+		return;
 	}
+	client = client_alloc(account);
+	if (!client)
+		return;
 	raw_spin_lock(&ledger_lock);
 	/* Other threads of the process may have been here meanwhile. */
-	there = client ? client_find_locked(client->pid, account->id) : NULL;
+	there = client_find_locked(client->pid, account->id);
 	if (there) {
-		client_discard_locked(client, account);
+		there->refs++;
+		client_put_locked(client);
 		client = there;
-	} else if (client) {
-		client_add_locked(client, account);
+	} else {
+		client_add_locked(client);
 	}
-	if (client)
-		client->refs++;
 	alloc->client = client;
-	alloc->account = client ? client->account : account;
+	alloc->account = client->account;
 	raw_spin_unlock(&ledger_lock);
 }
 
@@ -105,7 +104,7 @@ void attribution_lock(struct allocation *alloc)
 	struct client *client = NULL;
 	u64 id;
 
-	if (alloc->account || alloc->kind == RECORD_DRIVER) {
+	if (alloc->account || alloc->kind == ALLOCATION_DRIVER) {
 		raw_spin_lock(&ledger_lock);
 		return;
 	}

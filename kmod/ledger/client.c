@@ -41,7 +41,7 @@ struct client *client_find_locked(const struct pid *pid, u64 account_id)
 	lockdep_assert_held(&ledger_lock);
 	hash_for_each_possible(client_hash, client, hash, (unsigned long)pid)
 		if (client->pid == pid && client->account->id == account_id &&
-		    !client->account->dead)
+		    client->account->online)
 			return client;
 	return NULL;
 }
@@ -62,39 +62,42 @@ struct client *client_after_locked(u64 seq)
 }
 
 /**
- * client_alloc() - prepare a client for the current process
+ * client_alloc() - make a client for the current process
+ * @account: whom it allocates on; the caller's reference passes to the client
  *
  * Context: may sleep.
- * Return: the client, to be handed to client_add_locked(), or NULL.
+ * Return: the client with a reference, not listed; or NULL, and the caller's
+ *	reference on the account is dropped.
  */
-struct client *client_alloc(void)
+struct client *client_alloc(struct account *account)
 {
 	struct client *client = kzalloc(sizeof(*client), GFP_KERNEL);
 
-	if (!client)
+	if (!client) {
+		account_put(account);
 		return NULL;
+	}
+	client->account = account;
 	client->pid = get_pid(task_tgid(current));
 	client->start_time = current->group_leader->start_boottime;
+	client->refs = 1;
 	RB_CLEAR_NODE(&client->row.node);
 	return client;
 }
 
 /**
  * client_add_locked() - list a new client
- * @fresh: from client_alloc(), in the same process
- * @account: whom it allocates on; the caller holds a reference, which passes to
- *	the client
+ * @client: from client_alloc()
  *
  * Context: ledger_lock held.
  */
-void client_add_locked(struct client *fresh, struct account *account)
+void client_add_locked(struct client *client)
 {
 	lockdep_assert_held(&ledger_lock);
-	fresh->account = account;
-	fresh->refs = 1;
-	hash_add(client_hash, &fresh->hash, (unsigned long)fresh->pid);
-	row_add_locked(&client_rows, &fresh->row);
-	account_heir(account)->clients++;
+	client->refs++;
+	hash_add(client_hash, &client->hash, (unsigned long)client->pid);
+	row_add_locked(&client_rows, &client->row);
+	account_nearest_online(client->account)->clients++;
 	queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
 }
 
@@ -106,29 +109,11 @@ static void client_free_rcu(struct rcu_head *rcu)
 	kfree(client);
 }
 
-/* Under the lock, freeing is left to RCU. */
-static void client_free(struct client *client)
-{
-	call_rcu(&client->rcu, client_free_rcu);
-}
-
-/**
- * client_discard_locked() - a new client turns out not to be needed
- * @fresh: from client_alloc()
- * @account: a reference of the caller's that is dropped with it
- *
- * Context: ledger_lock held.
- */
-void client_discard_locked(struct client *fresh, struct account *account)
-{
-	lockdep_assert_held(&ledger_lock);
-	client_free(fresh);
-	account_put_locked(account);
-}
-
 /**
  * client_put_locked() - drop a reference
- * @client: the client
+ * @client: the client; freed if this was the last one
+ *
+ * Freeing takes its time, so it is left to RCU.
  *
  * Context: ledger_lock held.
  */
@@ -138,7 +123,7 @@ void client_put_locked(struct client *client)
 	if (--client->refs)
 		return;
 	account_put_locked(client->account);
-	client_free(client);
+	call_rcu(&client->rcu, client_free_rcu);
 }
 
 /**
@@ -154,7 +139,7 @@ void client_unlist_locked(struct client *client)
 		return;
 	hash_del(&client->hash);
 	row_remove_locked(&client_rows, &client->row);
-	count_sub(&account_heir(client->account)->clients, 1);
+	count_sub(&account_nearest_online(client->account)->clients, 1);
 	client_put_locked(client);
 }
 

@@ -15,7 +15,7 @@ struct account;
 /**
  * struct client - a process that allocated on an account
  * @pid: its thread group's; keeps the number from being used again
- * @account: referenced; may be dead, see account_heir()
+ * @account: referenced; may be offline, see account_nearest_online()
  * @start_time: as field 22 of /proc/PID/stat, in nanoseconds
  * @refs: one for being listed, one from each record and call under way
  * @records: live allocations
@@ -52,9 +52,8 @@ extern struct rows client_rows;
 
 struct client *client_find_locked(const struct pid *pid, u64 account_id);
 struct client *client_after_locked(u64 seq);
-struct client *client_alloc(void);
-void client_add_locked(struct client *fresh, struct account *account);
-void client_discard_locked(struct client *fresh, struct account *account);
+struct client *client_alloc(struct account *account);
+void client_add_locked(struct client *client);
 void client_put_locked(struct client *client);
 void client_unlist_locked(struct client *client);
 bool client_exited(const struct client *client);

@@ -24,7 +24,7 @@ static noinline bool precheck(struct allocation *alloc)
 		available = (u64)si_mem_available() << PAGE_SHIFT;
 	attribution_lock(alloc);
 	if (alloc->account) {
-		allowed = limit_reserve_locked(alloc, available);
+		allowed = limit_begin_locked(alloc, available);
 		if (!allowed)
 			attribution_put_locked(alloc->account, alloc->client);
 	}
@@ -45,7 +45,7 @@ static noinline bool precheck(struct allocation *alloc)
  */
 bool ledger_begin(struct allocation *alloc)
 {
-	if (likely(!READ_ONCE(settings.precheck)) || alloc->kind != RECORD_SYSTEM)
+	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind != ALLOCATION_SYSTEM)
 		return true;
 	return precheck(alloc);
 }
@@ -55,7 +55,7 @@ static noinline void failed_locked(struct allocation *alloc)
 	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
-	if (alloc->kind == RECORD_SYSTEM)
+	if (alloc->kind == ALLOCATION_SYSTEM)
 		for (account = alloc->account; account; account = account->parent)
 			account->failures++;
 	attribution_put_locked(alloc->account, alloc->client);
@@ -77,7 +77,7 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 {
 	record_refill();
 	attribution_lock(alloc);
-	limit_unreserve_locked(alloc);
+	limit_end_locked(alloc);
 	if (likely(success))
 		record_insert_locked(alloc, key, charged);
 	else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Limits. The bytes of an allocation are reserved in every account from its own
- * up to the root before the driver is asked, and become usage or are given back
+ * Limits. The bytes of an allocation are pending in every account from its own up
+ * to the root while the driver is asked, and become usage or are given back
  * afterwards. Usage may be above a limit that was lowered; it never gets there
  * by an allocation.
  *
@@ -26,12 +26,12 @@
 u64 limit_reserve_count;
 
 /* Bytes that the driver is allocating just now, where there is a reserve. */
-static u64 pending;
+static u64 reserve_pending;
 
 static struct account *first_exceeded(struct account *account, u64 bytes)
 {
 	for (; account; account = account->parent) {
-		u64 held = account->usage + account->reserved;
+		u64 held = account->usage + account->pending;
 
 		if (unlikely(held + bytes > account->settings.hard))
 			return account;
@@ -85,18 +85,18 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
 }
 
 /**
- * limit_reserve_locked() - may this allocation be made?
+ * limit_begin_locked() - may this allocation be made?
  * @alloc: its account is known
  * @available: MemAvailable in bytes, taken a moment ago; not used where there
  *	is no reserve
  *
- * If so, its bytes are reserved until limit_unreserve_locked(), and @alloc says
+ * If so, its bytes are pending until limit_end_locked(), and @alloc says
  * whether to have it charged.
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-bool limit_reserve_locked(struct allocation *alloc, u64 available)
+bool limit_begin_locked(struct allocation *alloc, u64 available)
 {
 	struct account *account = alloc->account;
 
@@ -112,17 +112,17 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
 		}
 	}
 	if (unlikely(settings.reserve)) {
-		if (pending + alloc->bytes + settings.reserve > available) {
+		if (reserve_pending + alloc->bytes + settings.reserve > available) {
 			refuse_reserve(alloc, available);
 			return false;
 		}
-		pending += alloc->bytes;
-		alloc->pending = true;
+		reserve_pending += alloc->bytes;
+		alloc->pending_reserve = true;
 	}
 	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
 		for (; account; account = account->parent)
-			account->reserved += alloc->bytes;
-		alloc->reserved = true;
+			account->pending += alloc->bytes;
+		alloc->pending = true;
 	}
 	if (alloc->client)
 		alloc->client->refused_tid = 0;
@@ -130,21 +130,21 @@ bool limit_reserve_locked(struct allocation *alloc, u64 available)
 }
 
 /**
- * limit_unreserve_locked() - the driver has made the allocation, or failed
- * @alloc: what limit_reserve_locked() said yes to
+ * limit_end_locked() - the driver has made the allocation, or failed
+ * @alloc: what limit_begin_locked() said yes to
  *
  * Context: ledger_lock held.
  */
-void limit_unreserve_locked(struct allocation *alloc)
+void limit_end_locked(struct allocation *alloc)
 {
 	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
-	if (alloc->reserved)
-		for (account = alloc->account; account; account = account->parent)
-			count_sub(&account->reserved, alloc->bytes);
 	if (alloc->pending)
-		count_sub(&pending, alloc->bytes);
+		for (account = alloc->account; account; account = account->parent)
+			count_sub(&account->pending, alloc->bytes);
+	if (alloc->pending_reserve)
+		count_sub(&reserve_pending, alloc->bytes);
 }
 
 /* Grows with the excess, to the account's longest at an eighth above the limit. */
@@ -156,52 +156,42 @@ static u64 penalty_ns(const struct account *account)
 	return mul_u64_u64_div_u64(account->settings.throttle_ns, excess, full);
 }
 
-static void crossed_soft(struct account *account, u64 bytes)
-{
-	if (account->over_soft)
-		return;
-	account->over_soft = true;
-	account->soft_count++;
-	event_post_locked(UMACCT_EVENT_SOFT_CROSSED, account, account, bytes,
-			  account->usage, account->settings.soft);
-}
-
 /**
- * limit_rose_locked() - the current task allocated, and usage is above the soft limit
- * @account: the account
- * @alloc: what was allocated; gets the longest of its accounts' penalties
+ * limit_penalty() - how long a task is to wait that allocated above a soft limit
+ * @account: usage is above its soft limit
+ * @alloc: gets the longest of its accounts' penalties
  *
- * Context: ledger_lock held. event_kick() must follow.
+ * Context: ledger_lock held.
  */
-void limit_rose_locked(struct account *account, struct allocation *alloc)
+void limit_penalty(const struct account *account, struct allocation *alloc)
 {
-	lockdep_assert_held(&ledger_lock);
-	if (account->settings.throttle_ns) {
-		u64 ns = penalty_ns(account);
+	u64 ns = penalty_ns(account);
 
-		if (ns > alloc->penalty_ns) {
-			alloc->penalty_ns = ns;
-			alloc->penalty_id = account->id;
-		}
+	if (ns > alloc->penalty_ns) {
+		alloc->penalty_ns = ns;
+		alloc->penalty_id = account->id;
 	}
-	crossed_soft(account, alloc->bytes);
 }
 
 /**
- * limit_fell_locked() - the usage of an account that was above its soft limit fell
+ * limit_check_soft_locked() - say so if usage has crossed the soft limit, either way
  * @account: the account
- * @bytes: what was freed
+ * @bytes: what was allocated or freed
  *
  * Context: ledger_lock held. event_kick() must follow.
  */
-void limit_fell_locked(struct account *account, u64 bytes)
+void limit_check_soft_locked(struct account *account, u64 bytes)
 {
+	bool over = account->usage > account->settings.soft;
+
 	lockdep_assert_held(&ledger_lock);
-	if (account->usage > account->settings.soft)
+	if (over == account->over_soft)
 		return;
-	account->over_soft = false;
-	event_post_locked(UMACCT_EVENT_SOFT_RECOVERED, account, account, bytes,
-			  account->usage, account->settings.soft);
+	account->over_soft = over;
+	if (over)
+		account->soft_count++;
+	event_post_locked(over ? UMACCT_EVENT_SOFT_CROSSED : UMACCT_EVENT_SOFT_RECOVERED,
+			  account, account, bytes, account->usage, account->settings.soft);
 }
 
 /**
@@ -238,12 +228,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 		goto out;
 	}
 	account_configure_locked(account, &to);
-	if (change->mask & LIMIT_SOFT) {
-		if (account->usage > to.soft)
-			crossed_soft(account, 0);
-		else if (account->over_soft)
-			limit_fell_locked(account, 0);
-	}
+	limit_check_soft_locked(account, 0);
 out:
 	raw_spin_unlock(&ledger_lock);
 	event_kick();

@@ -33,10 +33,10 @@ enum limit_field {
 /* Allocations refused for the reserve; guarded by ledger_lock. */
 extern u64 limit_reserve_count;
 
-bool limit_reserve_locked(struct allocation *alloc, u64 available);
-void limit_unreserve_locked(struct allocation *alloc);
-void limit_rose_locked(struct account *account, struct allocation *alloc);
-void limit_fell_locked(struct account *account, u64 bytes);
+bool limit_begin_locked(struct allocation *alloc, u64 available);
+void limit_end_locked(struct allocation *alloc);
+void limit_penalty(const struct account *account, struct allocation *alloc);
+void limit_check_soft_locked(struct account *account, u64 bytes);
 int limit_set(struct account *account, const struct limit_change *change, const char **why);
 
 #endif /* UMACCT_LIMIT_H */

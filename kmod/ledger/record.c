@@ -50,7 +50,7 @@ struct record {
 	u64 bytes;
 	struct client *client;
 	struct account *account;
-	enum record_kind kind;
+	enum allocation_kind kind;
 	bool charged;
 };
 
@@ -144,54 +144,56 @@ void record_refill(void)
 static void add_system_locked(const struct record *record, struct allocation *alloc)
 {
 	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
-	struct account *account = account_heir(record->account);
+	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
-	account->own += bytes;
+	account->local += bytes;
 	for (; account; account = account->parent) {
 		account->usage += bytes;
 		account->charged += charged;
 		account->allocs++;
 		if (account->usage > account->peak)
 			account->peak = account->usage;
-		if (unlikely(account->usage > account->settings.soft))
-			limit_rose_locked(account, alloc);
+		if (unlikely(account->usage > account->settings.soft)) {
+			limit_penalty(account, alloc);
+			limit_check_soft_locked(account, bytes);
+		}
 	}
 }
 
 static void remove_system_locked(const struct record *record)
 {
 	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
-	struct account *account = account_heir(record->account);
+	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
-	count_sub(&account->own, bytes);
+	count_sub(&account->local, bytes);
 	for (; account; account = account->parent) {
 		count_sub(&account->usage, bytes);
 		if (charged)
 			count_sub(&account->charged, charged);
 		account->frees++;
 		if (unlikely(account->over_soft))
-			limit_fell_locked(account, bytes);
+			limit_check_soft_locked(account, bytes);
 	}
 }
 
 static void add_managed_locked(const struct record *record)
 {
-	struct account *account = account_heir(record->account);
+	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
-	account->own_managed += record->bytes;
+	account->local_managed += record->bytes;
 	for (; account; account = account->parent)
 		account->managed += record->bytes;
 }
 
 static void remove_managed_locked(const struct record *record)
 {
-	struct account *account = account_heir(record->account);
+	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
-	count_sub(&account->own_managed, record->bytes);
+	count_sub(&account->local_managed, record->bytes);
 	for (; account; account = account->parent)
 		count_sub(&account->managed, record->bytes);
 }
@@ -200,7 +202,7 @@ static void client_add_record_locked(struct client *client, const struct record 
 {
 	lockdep_assert_held(&ledger_lock);
 	client->records++;
-	if (unlikely(record->kind == RECORD_MANAGED)) {
+	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
 		client->managed += record->bytes;
 		return;
 	}
@@ -215,7 +217,7 @@ static void client_add_record_locked(struct client *client, const struct record 
 static void client_remove_record_locked(struct client *client, const struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
-	if (unlikely(record->kind == RECORD_MANAGED)) {
+	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
 		count_sub(&client->managed, record->bytes);
 	} else {
 		client->frees++;
@@ -236,9 +238,9 @@ static void erase_locked(struct record *record)
 	lockdep_assert_held(&ledger_lock);
 	hlist_del(&record->hash);
 	record_totals.nr--;
-	if (likely(record->kind == RECORD_SYSTEM))
+	if (likely(record->kind == ALLOCATION_SYSTEM))
 		remove_system_locked(record);
-	else if (record->kind == RECORD_MANAGED)
+	else if (record->kind == ALLOCATION_MANAGED)
 		remove_managed_locked(record);
 	else
 		count_sub(&record_totals.driver_usage, record->bytes);
@@ -271,7 +273,7 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 	struct record *record, *stale;
 
 	lockdep_assert_held(&ledger_lock);
-	record = alloc->account || alloc->kind == RECORD_DRIVER ? spare_take_locked() : NULL;
+	record = alloc->account || alloc->kind == ALLOCATION_DRIVER ? spare_take_locked() : NULL;
 	if (unlikely(!record)) {
 		record_totals.untracked += alloc->bytes;
 		record_totals.untracked_count++;
@@ -292,9 +294,9 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 	record_totals.nr++;
 	if (record->client)
 		client_add_record_locked(record->client, record);
-	if (likely(record->kind == RECORD_SYSTEM)) {
+	if (likely(record->kind == ALLOCATION_SYSTEM)) {
 		add_system_locked(record, alloc);
-	} else if (record->kind == RECORD_MANAGED) {
+	} else if (record->kind == ALLOCATION_MANAGED) {
 		add_managed_locked(record);
 	} else {
 		record_totals.driver_usage += record->bytes;
@@ -331,7 +333,7 @@ static unsigned int drop_some(struct hlist_head *in, bool managed)
 
 	raw_spin_lock(&ledger_lock);
 	hlist_for_each_entry_safe(record, next, in, hash) {
-		if ((record->kind == RECORD_MANAGED) != managed)
+		if ((record->kind == ALLOCATION_MANAGED) != managed)
 			continue;
 		erase_locked(record);
 		spare_put_locked(record);

@@ -24,8 +24,8 @@ static void settings_changed_locked(void)
 {
 	lockdep_assert_held(&ledger_lock);
 	settings.state++;
-	WRITE_ONCE(settings.precheck, settings.hard_limits || settings.reserve ||
-				      settings.charging || settings.charge_default);
+	WRITE_ONCE(settings.precheck_enabled, settings.hard_limits || settings.reserve ||
+					      settings.charging || settings.charge_default);
 }
 
 /**

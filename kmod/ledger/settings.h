@@ -30,7 +30,7 @@ struct account_settings {
 
 /**
  * struct settings - what is asked for machine-wide, and by how many accounts
- * @precheck: an allocation may be refused or charged: its account has to be found
+ * @precheck_enabled: an allocation may be refused or charged: its account has to be found
  *	before the driver is asked
  * @charge_default: what accounts do that neither say nor inherit
  * @reserve: bytes of MemAvailable that allocations must leave, 0 for none
@@ -43,7 +43,7 @@ struct account_settings {
  * Guarded by ledger_lock.
  */
 struct settings {
-	bool precheck;
+	bool precheck_enabled;
 	bool charge_default;
 	u64 reserve;
 	u32 hard_limits;

@@ -181,7 +181,7 @@ static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
 
 	raw_spin_lock(&ledger_lock);
 	client = client_after_locked(reader->cursor);
-	account = client ? account_heir(client->account) : NULL;
+	account = client ? account_nearest_online(client->account) : NULL;
 	if (!client) {
 		ret = 0;
 	} else if (reader_asks_for(reader, account)) {

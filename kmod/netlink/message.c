@@ -73,7 +73,7 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_ACCOUNT_ID, a->id },
 		{ UMACCT_A_ACCOUNT_USAGE, a->usage },
-		{ UMACCT_A_ACCOUNT_OWN, a->own },
+		{ UMACCT_A_ACCOUNT_LOCAL, a->local },
 		{ UMACCT_A_ACCOUNT_PEAK, a->peak },
 		{ UMACCT_A_ACCOUNT_CHARGED, a->charged },
 		{ UMACCT_A_ACCOUNT_MANAGED, a->managed },

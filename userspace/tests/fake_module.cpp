@@ -144,7 +144,7 @@ Payload encode(const Account &account) {
     w.put_u32(UMACCT_A_ACCOUNT_LEVEL, account.level);
     w.put_string(UMACCT_A_ACCOUNT_PATH, account.path);
     w.put_u64(UMACCT_A_ACCOUNT_USAGE, account.usage);
-    w.put_u64(UMACCT_A_ACCOUNT_OWN, account.own);
+    w.put_u64(UMACCT_A_ACCOUNT_LOCAL, account.own);
     w.put_u64(UMACCT_A_ACCOUNT_PEAK, account.peak);
     w.put_u64(UMACCT_A_ACCOUNT_CHARGED, account.charged);
     w.put_u64(UMACCT_A_ACCOUNT_MANAGED, account.managed);

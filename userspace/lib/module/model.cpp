@@ -86,7 +86,7 @@ Account decode_account(std::span<const std::byte> payload) {
         .level = a.u32(UMACCT_A_ACCOUNT_LEVEL),
         .path = a.string(UMACCT_A_ACCOUNT_PATH),
         .usage = a.u64(UMACCT_A_ACCOUNT_USAGE),
-        .own = a.u64(UMACCT_A_ACCOUNT_OWN),
+        .own = a.u64(UMACCT_A_ACCOUNT_LOCAL),
         .peak = a.u64(UMACCT_A_ACCOUNT_PEAK),
         .charged = a.u64(UMACCT_A_ACCOUNT_CHARGED),
         .managed = a.u64(UMACCT_A_ACCOUNT_MANAGED),
