@@ -64,6 +64,50 @@ bool memcg_charges_current(void)
 	return charges;
 }
 
+#ifdef CONFIG_MEMCG
+/*
+ * How far below its high mark a counter has to stay for a charge to block, as a part
+ * of the mark and as a multiple of the charge: what other tasks may take meanwhile.
+ */
+#define HIGH_MARGIN_PART	8
+#define HIGH_MARGIN_TIMES	8
+
+static bool is_below_high(struct page_counter *counter, unsigned long pages)
+{
+	unsigned long high = READ_ONCE(counter->high);
+
+	return high == PAGE_COUNTER_MAX ||
+	       page_counter_read(counter) + high / HIGH_MARGIN_PART +
+	       (HIGH_MARGIN_TIMES + 1) * pages <= high;
+}
+#endif
+
+/**
+ * memcg_may_block() - can the current task charge memory and not be slowed for it?
+ * @bytes: how much
+ *
+ * A task that charges above memory.high or memory.swap.high is made to sleep: in the
+ * middle of the allocation if that may block, else when it returns to user space.
+ *
+ * Context: any.
+ * Return: false if the charge may take one of the task's cgroups above.
+ */
+bool memcg_may_block(u64 bytes)
+{
+	bool may = true;
+#ifdef CONFIG_MEMCG
+	unsigned long pages = DIV_ROUND_UP_ULL(bytes, PAGE_SIZE);
+	struct mem_cgroup *memcg;
+
+	rcu_read_lock();
+	for (memcg = mem_cgroup_from_task(current); memcg && may;
+	     memcg = mem_cgroup_from_css(memcg->css.parent))
+		may = is_below_high(&memcg->memory, pages) && is_below_high(&memcg->swap, pages);
+	rcu_read_unlock();
+#endif
+	return may;
+}
+
 /**
  * memcg_on_v2() - is the memory controller on cgroup v2?
  *

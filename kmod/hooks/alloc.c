@@ -84,7 +84,7 @@ static __always_inline bool request_begin(struct page_request *req, u32 count, u
 		return false;
 	}
 	if (unlikely(req->alloc.charge)) {
-		req->charge = charge_begin(&req->call, zeroed);
+		req->charge = charge_begin(&req->call, req->alloc.bytes, zeroed);
 		if (unlikely(req->charge == CHARGE_REFUSED)) {
 			ledger_end(&req->alloc, false, 0, false);
 			return false;

@@ -14,6 +14,7 @@ struct task_struct;
  * @outer: the task's call around this one, if any
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
  * @account_pages: have the kernel charge the pages of this allocation
+ * @bytes: how much it takes
  * @zero_pages: have the page allocator clear them, as the driver was told not to
  * @charged: result: the pages are, as the last two say
  * @srcu: charge.c's
@@ -32,6 +33,7 @@ struct call {
 	bool zero_pages;
 	bool charged;
 	int srcu;
+	u64 bytes;
 	bool pays;
 	u64 delay_ns;
 	u64 delay_account;

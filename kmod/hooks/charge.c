@@ -12,6 +12,10 @@
  * Nobody trusts that the mask was changed: the call that asks for it is marked when
  * it is. Pages of a call without the mark may hold what somebody else left there, or
  * are not charged; they go back to the driver, and the allocation is refused.
+ *
+ * The driver's lock is held, so nobody may sleep for being above memory.high. Near it
+ * the allocation takes what is free and doesn't reclaim, or is refused: the kernel then
+ * delays the task when it returns to user space.
  */
 #include <linux/gfp.h>
 #include <linux/srcu.h>
@@ -29,13 +33,14 @@ DEFINE_STATIC_SRCU(charging_srcu);
 /**
  * charge_begin() - have the pages of the coming allocation charged
  * @call: becomes the current task's call
+ * @bytes: how much it will take
  * @zeroed: the driver's argument; cleared where the page allocator is to do it
  *
  * Context: process context, may sleep.
  * Return: CHARGE_ON if charge_end() must follow, CHARGE_OFF if nothing is to be charged,
  *	CHARGE_REFUSED if the driver's mask can't be changed.
  */
-enum charge_answer charge_begin(struct call *call, u8 *zeroed)
+enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed)
 {
 	int srcu;
 
@@ -48,6 +53,7 @@ enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 	}
 	*call = (struct call) {
 		.account_pages = true,
+		.bytes = bytes,
 		.zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools,
 		.srcu = srcu,
 	};
@@ -103,6 +109,8 @@ unsigned int replace_compute_gfp_mask(void *nv, void *at)
 		gfp |= __GFP_ACCOUNT;
 		if (call->zero_pages)
 			gfp |= __GFP_ZERO;
+		if (!memcg_may_block(call->bytes))
+			gfp &= ~__GFP_DIRECT_RECLAIM;
 		call->charged = true;
 	}
 	probe_leave(&hook_gfp.probe);

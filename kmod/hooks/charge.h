@@ -16,7 +16,7 @@ enum charge_answer {
 	CHARGE_REFUSED,
 };
 
-enum charge_answer charge_begin(struct call *call, u8 *zeroed);
+enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed);
 bool charge_end(struct call *call);
 void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
 bool charge_by_driver(void);

@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Who is above memory.high is slowed; nobody else is, though all share the driver's
+# lock. The delay comes after the driver has returned.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_accounting
+
+# The slowest of many times that 1 MiB is allocated and freed, in milliseconds.
+worst_pair() {
+	worst=0
+	for _ in $(seq 40); do
+		pair_start=$(now_ms)
+		ask neighbour alloc 1M
+		ask neighbour free all
+		pair=$(($(now_ms) - pair_start))
+		[ $pair -le $worst ] || worst=$pair
+	done
+	echo $worst
+}
+
+cgroup_leaf greedy
+cgroup_leaf neighbour
+charge greedy on
+start_in greedy greedy
+ask greedy open
+start_in neighbour neighbour
+ask neighbour alloc 1M
+ask neighbour free all
+alone=$(worst_pair)
+
+cgroup_write greedy memory.high 8M
+tell greedy alloc 1M 64
+sleep 0.3
+beside=$(worst_pair)
+diag "the slowest pair took $alone ms alone and $beside ms beside a cgroup above memory.high"
+# What a delay of the kernel's is at least, well above what the machine's own hiccups are.
+check "a neighbour doesn't wait for who is above memory.high" \
+	[ "$beside" -le $((2 * alone + 150)) ]
+check "who is above it does" [ "$(cgroup_event greedy memory.events high)" -gt 0 ]
+cgroup_write greedy memory.high max
+check "and gets what it asked for" answer greedy
+is "all of it charged" "$(account greedy charged)" $((64 * MIB))
+
+done_testing
