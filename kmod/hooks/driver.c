@@ -115,6 +115,8 @@ static void attach(enum hook_module module, const struct module *mod)
 	if (arm(module)) {
 		profile->state = UMACCT_DRIVER_HOOKED;
 		pr_info("following %s %s\n", mod->name, profile->version);
+		if (profile->reason[0])
+			pr_warn("%s\n", profile->reason);
 		return;
 	}
 	profile->state = UMACCT_DRIVER_BROKEN;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The versions of the driver that are known. This is the only place that names
- * them: a new one is a row in the table.
+ * them: a new one is a row in the table. Before there is one, an administrator can say
+ * which known one a driver is like.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -27,7 +28,21 @@ static const struct series {
 	{ 615, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  true  },
 };
 
+static unsigned int like_series;
+module_param(like_series, uint, 0444);
+MODULE_PARM_DESC(like_series, "take a driver for one of this series (e.g. 580), whatever it says");
+
 struct driver_profile driver_profiles[HOOK_MODULES];
+
+static const struct series *find_series(unsigned int number)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(known_series); i++)
+		if (number >= known_series[i].first && number <= known_series[i].last)
+			return &known_series[i];
+	return NULL;
+}
 
 /**
  * driver_identify() - find out what is known of a driver
@@ -35,30 +50,34 @@ struct driver_profile driver_profiles[HOOK_MODULES];
  * @mod: the driver's module
  *
  * Context: under hook_lock().
- * Return: false if its version isn't known; @profile says so.
+ * Return: false if its version isn't known, and nobody says which it is like; @profile
+ *	says so.
  */
 bool driver_identify(struct driver_profile *profile, const struct module *mod)
 {
-	unsigned int number, i;
+	const struct series *series = NULL;
+	unsigned int number;
 
 	memset(profile, 0, sizeof(*profile));
 	strscpy(profile->version, mod->version ?: "unknown", sizeof(profile->version));
-	if (sscanf(profile->version, "%u.", &number) == 1) {
-		for (i = 0; i < ARRAY_SIZE(known_series); i++) {
-			const struct series *series = &known_series[i];
-
-			if (number < series->first || number > series->last)
-				continue;
-			profile->layouts = series->layouts;
-			profile->ioctl = series->ioctl;
-			profile->page_pools = series->page_pools;
-			profile->native_charge = series->native_charge;
-			return true;
-		}
+	if (like_series) {
+		series = find_series(like_series);
+		snprintf(profile->reason, sizeof(profile->reason),
+			 "%s %s is taken for one of series %u, as like_series says: what is accounted may be wrong",
+			 mod->name, profile->version, like_series);
+	} else if (sscanf(profile->version, "%u.", &number) == 1) {
+		series = find_series(number);
 	}
-	profile->state = UMACCT_DRIVER_UNKNOWN;
-	snprintf(profile->reason, sizeof(profile->reason),
-		 "%s %s is not a version that this module knows; nothing is accounted",
-		 mod->name, profile->version);
-	return false;
+	if (!series) {
+		profile->state = UMACCT_DRIVER_UNKNOWN;
+		snprintf(profile->reason, sizeof(profile->reason),
+			 "%s %s is not a version that this module knows; nothing is accounted",
+			 mod->name, profile->version);
+		return false;
+	}
+	profile->layouts = series->layouts;
+	profile->ioctl = series->ioctl;
+	profile->page_pools = series->page_pools;
+	profile->native_charge = series->native_charge;
+	return true;
 }

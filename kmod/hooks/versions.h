@@ -39,7 +39,7 @@ enum hook_module {
  * @ioctl: the function behind ioctl(2) on the driver's devices
  * @native_charge: the driver has the kernel charge its pages by itself
  * @page_pools: the driver keeps freed pages
- * @reason: why @state is UNKNOWN or BROKEN
+ * @reason: why @state is UNKNOWN or BROKEN, or what is to be known besides
  */
 struct driver_profile {
 	enum umacct_driver_state state;
