@@ -45,6 +45,20 @@ is "also when it is gone" "$(usage leaf)" $((5 * MIB))
 ask holder free all
 is "and all is given back" "$(usage leaf)" 0
 
+# A return probe has its own address where the caller's was.
+echo 'r:umacct_other nvidia:nv_alloc_pages' >/sys/kernel/tracing/kprobe_events
+echo 1 >/sys/kernel/tracing/events/kprobes/umacct_other/enable
+echo >/sys/kernel/tracing/trace
+check "with another's return probe there an allocation is made" ask holder alloc 1M 4
+is "and counted once" "$(usage leaf)" $((4 * MIB))
+check "and seen by the other" grep -q umacct_other /sys/kernel/tracing/trace
+limit leaf --hard 4M
+check "and refused where a limit says so" fails ask holder alloc 1M
+limit leaf --hard max
+echo 0 >/sys/kernel/tracing/events/kprobes/umacct_other/enable
+echo >/sys/kernel/tracing/kprobe_events
+ask holder free all
+
 rmmod umacct
 load umacct
 

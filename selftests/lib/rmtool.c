@@ -226,6 +226,48 @@ static int cmd_map(int argc, char **argv)
 	return ret ? ret : check_mapping(&object->mapping);
 }
 
+/* Whether all of it is clear; it isn't afterwards. */
+static int is_clear(const struct rm_mapping *mapping)
+{
+	uint64_t *words = mapping->address;
+	size_t count = mapping->size / sizeof(*words);
+	int clear = 1;
+
+	for (size_t i = 0; i < count; i++)
+		clear &= !words[i];
+	memset(mapping->address, 0xa5, mapping->size);
+	return clear;
+}
+
+/* Looks at what it gets, takes no for an answer, and gives all back dirty. */
+static int cmd_inspect(int argc, char **argv)
+{
+	unsigned long rounds = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
+	unsigned long given = 0, refused = 0, dirty = 0;
+	struct rm_mapping mapping;
+	uint64_t size;
+	int ret = script_parse_size(argv[1], &size);
+
+	if (!ret)
+		ret = open_client();
+	while (!ret && (!rounds || given + refused < rounds)) {
+		if (rm_alloc(&client, FIRST_HANDLE + MAX_OBJECTS, size)) {
+			refused++;
+			continue;
+		}
+		given++;
+		ret = rm_map(&client, FIRST_HANDLE + MAX_OBJECTS, size, &mapping);
+		if (!ret) {
+			dirty += !is_clear(&mapping);
+			rm_unmap(&mapping);
+			rm_mapping_close(&mapping);
+			ret = rm_free(&client, FIRST_HANDLE + MAX_OBJECTS);
+		}
+	}
+	script_note("given=%lu refused=%lu dirty=%lu", given, refused, dirty);
+	return ret;
+}
+
 static int cmd_unmap(int argc, char **argv)
 {
 	struct object *object = find_object(argv[1]);
@@ -447,6 +489,8 @@ static const struct script_command commands[] = {
 	{ "free", "N|last|all", 1, cmd_free },
 	{ "churn", "SIZE [ROUNDS]    (allocate and free; for ever without ROUNDS)", 1, cmd_churn },
 	{ "insist", "SIZE [ROUNDS]    (as churn, but takes no for an answer)", 1, cmd_insist },
+	{ "inspect", "SIZE [ROUNDS]    (as insist, and counts what was not clear)", 1,
+	  cmd_inspect },
 	{ "map", "N|last", 1, cmd_map },
 	{ "unmap", "N|last", 1, cmd_unmap },
 	{ "unmapclose", "N|last    (close the file that was mapped)", 1, cmd_unmapclose },

@@ -10,9 +10,12 @@
  *	free
  *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
  *	memory
+ *	hide SYMBOL
+ *	unhide
  *
- * The last one says what the kernel's own users of these figures are told about the
- * machine's memory, in bytes.
+ * "memory" says what the kernel's own users of these figures are told about the
+ * machine's memory, in bytes. "hide" puts a probe on a function that keeps its calls
+ * from the probes that were there before, by kprobes, until "unhide".
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -24,6 +27,7 @@
  */
 #include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -36,6 +40,10 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/uaccess.h>
+
+#ifdef CONFIG_ARM64
+#include <asm/insn.h>
+#endif
 
 #define DRIVER_VERSION_FILE	"/sys/module/nvidia/version"
 #define DRIVER_DEVICE		"/dev/nvidiactl"
@@ -307,6 +315,41 @@ static void run_memory(struct holder *holder)
 		   (u64)si_mem_available() << PAGE_SHIFT);
 }
 
+/* Goes on behind the probe: the kprobe core asks nobody else then. */
+static int step_over(struct kprobe *probe, struct pt_regs *regs)
+{
+#ifdef CONFIG_X86_64
+	instruction_pointer_set(regs, (unsigned long)probe->addr + MCOUNT_INSN_SIZE);
+#else
+	instruction_pointer_set(regs, (unsigned long)probe->addr + AARCH64_INSN_SIZE);
+#endif
+	return 1;
+}
+
+static struct kprobe hiding = { .pre_handler = step_over };
+static char hidden[64];
+
+static void run_unhide(void)
+{
+	if (!hiding.symbol_name)
+		return;
+	unregister_kprobe(&hiding);
+	hiding = (struct kprobe) { .pre_handler = step_over };
+}
+
+static int run_hide(const char *symbol)
+{
+	int err;
+
+	if (hiding.symbol_name || sscanf(symbol, "%63s", hidden) != 1)
+		return -EINVAL;
+	hiding.symbol_name = hidden;
+	err = register_kprobe(&hiding);
+	if (err)
+		hiding = (struct kprobe) { .pre_handler = step_over };
+	return err;
+}
+
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
@@ -314,6 +357,15 @@ static int run_command(struct holder *holder, const char *command)
 
 	if (str_has_prefix(command, "memory")) {
 		run_memory(holder);
+		return 0;
+	}
+	if (str_has_prefix(command, "hide ")) {
+		set_result(holder, "status=0x0\n");
+		return run_hide(command + strlen("hide "));
+	}
+	if (str_has_prefix(command, "unhide")) {
+		set_result(holder, "status=0x0\n");
+		run_unhide();
 		return 0;
 	}
 	if (str_has_prefix(command, "free")) {
@@ -460,6 +512,7 @@ static int __init test_alloc_init(void)
 static void __exit test_alloc_exit(void)
 {
 	misc_deregister(&holder_device);
+	run_unhide();
 }
 
 module_init(test_alloc_init);
