@@ -44,7 +44,7 @@ enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed)
 {
 	int srcu;
 
-	if (!memcg_charges_current())
+	if (!memcg_charges_current() || driver_profile(HOOK_NVIDIA)->native_charge)
 		return CHARGE_OFF;
 	srcu = srcu_read_lock(&charging_srcu);
 	if (unlikely(!hook_armed(&hook_gfp))) {
@@ -96,6 +96,19 @@ void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv)
 			    count);
 }
 
+/* The driver's first allocation tells whether it charges by itself. */
+static noinline void see_mask(gfp_t gfp)
+{
+	struct driver_profile *profile = &driver_profiles[HOOK_NVIDIA];
+
+	if (gfp & __GFP_ACCOUNT) {
+		WRITE_ONCE(profile->native_charge, true);
+		pr_info("the driver charges its pages by itself\n");
+	}
+	WRITE_ONCE(profile->mask_seen, true);
+	queue_work(system_unbound_wq, &hook_work);
+}
+
 /* nv_compute_gfp_mask() */
 unsigned int replace_compute_gfp_mask(void *nv, void *at)
 {
@@ -104,6 +117,8 @@ unsigned int replace_compute_gfp_mask(void *nv, void *at)
 
 	probe_enter(&hook_gfp.probe);
 	gfp = (__force gfp_t)original_compute_gfp_mask(nv, at);
+	if (unlikely(!READ_ONCE(driver_profile(HOOK_NVIDIA)->mask_seen)))
+		see_mask(gfp);
 	call = call_current();
 	if (call && call->account_pages) {
 		gfp |= __GFP_ACCOUNT;
@@ -117,9 +132,15 @@ unsigned int replace_compute_gfp_mask(void *nv, void *at)
 	return (__force unsigned int)gfp;
 }
 
-/* May any account ask for charging? */
+/* Until it is known whether the driver charges, and while it doesn't and somebody asks. */
 static bool charge_wanted(void)
 {
+	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
+
+	if (!READ_ONCE(profile->mask_seen))
+		return true;
+	if (profile->native_charge)
+		return false;
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
 

@@ -103,6 +103,17 @@ static bool arm(enum hook_module module)
 	return true;
 }
 
+/* The first nvidia-uvm had no chunks to follow. */
+static bool is_followed(enum hook_module module)
+{
+	struct hook *hook;
+
+	for_each_hook(hook)
+		if (hook->module == module && hook->required && hook_applies(hook))
+			return true;
+	return false;
+}
+
 static void attach(enum hook_module module, const struct module *mod)
 {
 	struct driver_profile *profile = &driver_profiles[module];
@@ -110,6 +121,13 @@ static void attach(enum hook_module module, const struct module *mod)
 
 	if (!driver_identify(profile, mod)) {
 		pr_warn("%s\n", profile->reason);
+		return;
+	}
+	if (!is_followed(module)) {
+		profile->state = UMACCT_DRIVER_UNKNOWN;
+		snprintf(profile->reason, sizeof(profile->reason), "%s %s is not followed",
+			 mod->name, mod->version);
+		pr_info("%s\n", profile->reason);
 		return;
 	}
 	if (arm(module)) {
@@ -137,6 +155,11 @@ void driver_rearm(void)
 	update_optional(HOOK_NVIDIA);
 	update_optional(HOOK_KERNEL);
 	hook_unlock();
+}
+
+static void driver_rearm_fn(struct work_struct *work)
+{
+	driver_rearm();
 }
 
 static int module_of(const struct module *mod)
@@ -212,6 +235,7 @@ int drivers_init(void)
 	struct hook *hook;
 	int err;
 
+	INIT_WORK(&hook_work, driver_rearm_fn);
 	for_each_hook(hook) {
 		err = probe_init(&hook->probe);
 		if (err)
@@ -251,6 +275,8 @@ void drivers_exit(void)
 	for (module = 0; module < HOOK_MODULES; module++)
 		forget(module);
 	hook_unlock();
+	/* Nobody is left to queue it, and there is nothing left to arm. */
+	cancel_work_sync(&hook_work);
 	probe_drain_end();
 	destroy_probes();
 }

@@ -12,6 +12,8 @@
 
 static DEFINE_MUTEX(hook_mutex);
 
+struct work_struct hook_work;
+
 /**
  * hook_lock() - keep hooks and drivers' profiles as they are
  *

@@ -4,6 +4,7 @@
 
 #include <linux/compiler.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include <umacct.h>
 
@@ -42,6 +43,9 @@ struct hook {
 	bool resolves;
 	char reason[96];
 };
+
+/* Arms and disarms by what is wanted now; for a replacement, which can't wait for that. */
+extern struct work_struct hook_work;
 
 /* For a replacement: may it rely on the hook? */
 static inline bool hook_armed(const struct hook *hook)

@@ -19,13 +19,11 @@ static const struct series {
 	unsigned int layouts;
 	const char *ioctl;
 	bool page_pools;
-	bool native_charge;
 } known_series[] = {
-	{ 515, 525, LAYOUT_ALLOC_8,                   FRONTEND_IOCTL, false, false },
-	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  FRONTEND_IOCTL, false, false },
-	{ 545, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, false },
-	{ 590, 610, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  false },
-	{ 615, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  true  },
+	{ 515, 525, LAYOUT_ALLOC_8,                   FRONTEND_IOCTL, false },
+	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  FRONTEND_IOCTL, false },
+	{ 545, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false },
+	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true  },
 };
 
 static unsigned int like_series;
@@ -78,6 +76,5 @@ bool driver_identify(struct driver_profile *profile, const struct module *mod)
 	profile->layouts = series->layouts;
 	profile->ioctl = series->ioctl;
 	profile->page_pools = series->page_pools;
-	profile->native_charge = series->native_charge;
 	return true;
 }

@@ -37,7 +37,8 @@ enum hook_module {
  * @version: as the driver says it
  * @layouts: bits of enum driver_layout
  * @ioctl: the function behind ioctl(2) on the driver's devices
- * @native_charge: the driver has the kernel charge its pages by itself
+ * @mask_seen: the driver has computed a mask for the page allocator, and
+ * @native_charge: it had the kernel charge the pages by itself
  * @page_pools: the driver keeps freed pages
  * @reason: why @state is UNKNOWN or BROKEN, or what is to be known besides
  */
@@ -46,14 +47,16 @@ struct driver_profile {
 	char version[32];
 	unsigned int layouts;
 	const char *ioctl;
+	bool mask_seen;
 	bool native_charge;
 	bool page_pools;
 	char reason[192];
 };
 
 /*
- * Changed under hook_lock() alone; flags and layouts only while no hook on that
- * module is armed, so whoever was called through one may read them.
+ * Changed under hook_lock() alone, and flags and layouts only while no hook on that
+ * module is armed, so whoever was called through one may read them. But the mask is
+ * seen by the driver's first allocation.
  */
 extern struct driver_profile driver_profiles[HOOK_MODULES];
 

@@ -12,10 +12,13 @@
  *	memory
  *	hide SYMBOL
  *	unhide
+ *	native 0|1
  *
  * "memory" says what the kernel's own users of these figures are told about the
  * machine's memory, in bytes. "hide" puts a probe on a function that keeps its calls
- * from the probes that were there before, by kprobes, until "unhide".
+ * from the probes that were there before, by kprobes, until "unhide". "native 1" has the
+ * driver ask the kernel to charge its pages, as its releases from 615 on do, for whoever
+ * calls the function that computes the mask.
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -350,6 +353,34 @@ static int run_hide(const char *symbol)
 	return err;
 }
 
+static int ask_to_charge(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	regs_set_return_value(regs, regs_return_value(regs) | (__force u32)__GFP_ACCOUNT);
+	return 0;
+}
+
+static struct kretprobe charging;
+
+static int run_native(bool on)
+{
+	int err;
+
+	if (on == (bool)charging.handler)
+		return -EINVAL;
+	if (!on) {
+		unregister_kretprobe(&charging);
+		charging = (struct kretprobe) { 0 };
+		return 0;
+	}
+	charging.kp.symbol_name = "nvidia:nv_compute_gfp_mask";
+	charging.handler = ask_to_charge;
+	charging.maxactive = 64;
+	err = register_kretprobe(&charging);
+	if (err)
+		charging = (struct kretprobe) { 0 };
+	return err;
+}
+
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
@@ -362,6 +393,10 @@ static int run_command(struct holder *holder, const char *command)
 	if (str_has_prefix(command, "hide ")) {
 		set_result(holder, "status=0x0\n");
 		return run_hide(command + strlen("hide "));
+	}
+	if (str_has_prefix(command, "native ")) {
+		set_result(holder, "status=0x0\n");
+		return run_native(command[strlen("native ")] == '1');
 	}
 	if (str_has_prefix(command, "unhide")) {
 		set_result(holder, "status=0x0\n");
@@ -513,6 +548,7 @@ static void __exit test_alloc_exit(void)
 {
 	misc_deregister(&holder_device);
 	run_unhide();
+	run_native(false);
 }
 
 module_init(test_alloc_init);
