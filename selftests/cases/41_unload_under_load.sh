@@ -37,6 +37,21 @@ while [ $cycles -lt 30 ] && umacct --json >/dev/null && umacct ls --json >/dev/n
 done
 is "30 times read under load" $cycles 30
 
+# One that sleeps in a function of ours: its text has to stay until it has left.
+cgroup_leaf throttled
+limit throttled --soft 1M --throttle 2s
+start_in throttled sleeper
+ask sleeper open
+before=$(now_ms)
+tell sleeper alloc 4M
+sleep 0.5
+check "umacct is unloaded while a task sleeps in it" rmmod umacct
+took=$(($(now_ms) - before))
+diag "it took until $took ms after the task was told to allocate"
+check "not before the task has left" [ $took -ge 1800 ]
+check "and the task goes on" answer sleeper
+load umacct
+
 echo 1 >"$(cgroup_dir leaf)/cgroup.kill"
 for pid in $holders; do
 	gone "$pid"
