@@ -81,7 +81,7 @@ protected:
     /// The value of an attribute in the only change that was made.
     std::uint64_t changed(std::uint16_t attribute) {
         EXPECT_EQ(fake_.changes.size(), 1U);
-        return AttributeReader(fake_.changes.at(0).attributes, UMACCT_A_STATUS_MAX).u64(attribute);
+        return test::attribute(fake_.changes.at(0).attributes, attribute).value();
     }
 };
 
@@ -426,8 +426,7 @@ TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
     EXPECT_EQ(run({"charge", "inherit", "/idle"}).code, 0);
     ASSERT_EQ(fake_.changes.size(), 2U);
     EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_CONFIG_SET);
-    EXPECT_EQ(AttributeReader(fake_.changes[0].attributes, UMACCT_A_STATUS_MAX)
-                  .u32(UMACCT_A_STATUS_CHARGE_DEFAULT),
+    EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_STATUS_CHARGE_DEFAULT),
               UMACCT_CHARGE_ON);
     EXPECT_EQ(fake_.changes[1].command, UMACCT_CMD_ACCOUNT_SET);
 }

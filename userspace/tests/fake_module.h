@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// A kernel module that lives in the test: answers from values, and remembers
-/// what it was told. It encodes what it is given, so that the code under test
-/// decodes real attributes.
+/// what it was told.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "lib/module/model.h"
+#include "lib/module/message.h"
 #include "lib/module/transport.h"
 
 namespace umacct::test {
@@ -41,9 +40,9 @@ struct FakeModule {
     std::unique_ptr<Transport> connect();
 };
 
-Payload encode(const Status &status);
-Payload encode(const Account &account);
-Payload encode(const Client &client);
-Payload encode(const Event &event);
+using umacct::encode;
+
+/// The number that is an attribute of a request, read without the code under test.
+std::optional<std::uint64_t> attribute(const Payload &payload, int type);
 
 } // namespace umacct::test

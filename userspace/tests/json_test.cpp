@@ -22,9 +22,9 @@ TEST(JsonOutput, IsExactAndMovesNoCursor) {
     print_json(out, to_json(Owners(sandbox.proc().parent_path()), client));
 
     const std::string line = out.str();
-    EXPECT_TRUE(std::all_of(line.begin(), line.end() - 1,
-                            [](char c) { return c >= ' ' && c < '\x7f'; }))
-        << line;
+    EXPECT_TRUE(std::all_of(line.begin(), line.end() - 1, [](char c) {
+        return c >= ' ' && c < '\x7f';
+    })) << line;
     EXPECT_EQ(Json::parse(line)["path"], client.path);
     EXPECT_EQ(Json::parse(line)["comm"], "cut \ufffd");
 }

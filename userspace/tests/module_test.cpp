@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/error.h"
+#include "lib/module/connection.h"
 #include "tests/fake_module.h"
 
 namespace umacct {
@@ -89,14 +90,100 @@ TEST(Module, SendsOnlyWhatIsToChange) {
     ASSERT_EQ(fake.changes.size(), 1U);
     EXPECT_EQ(fake.changes[0].command, UMACCT_CMD_ACCOUNT_SET);
 
-    const AttributeReader sent(fake.changes[0].attributes, UMACCT_A_ACCOUNT_MAX);
-    EXPECT_EQ(sent.u64(UMACCT_A_ACCOUNT_ID), 9U);
-    EXPECT_EQ(sent.u64(UMACCT_A_ACCOUNT_HARD), UMACCT_UNLIMITED);
-    EXPECT_TRUE(sent.has(UMACCT_A_ACCOUNT_VIEW));
-    EXPECT_EQ(sent.u32(UMACCT_A_ACCOUNT_VIEW), 0U);
-    EXPECT_FALSE(sent.has(UMACCT_A_ACCOUNT_SOFT));
-    EXPECT_FALSE(sent.has(UMACCT_A_ACCOUNT_THROTTLE));
-    EXPECT_FALSE(sent.has(UMACCT_A_ACCOUNT_CHARGE));
+    const Payload &sent = fake.changes[0].attributes;
+    EXPECT_EQ(test::attribute(sent, UMACCT_A_ACCOUNT_ID), 9U);
+    EXPECT_EQ(test::attribute(sent, UMACCT_A_ACCOUNT_HARD), UMACCT_UNLIMITED);
+    EXPECT_EQ(test::attribute(sent, UMACCT_A_ACCOUNT_VIEW), 0U);
+    EXPECT_FALSE(test::attribute(sent, UMACCT_A_ACCOUNT_SOFT));
+    EXPECT_FALSE(test::attribute(sent, UMACCT_A_ACCOUNT_THROTTLE));
+    EXPECT_FALSE(test::attribute(sent, UMACCT_A_ACCOUNT_CHARGE));
+
+    Module(fake.connect())
+        .set_account(9, {.soft = 1, .throttle_ns = 2, .charge = UMACCT_CHARGE_ON});
+    const Payload &others = fake.changes[1].attributes;
+    EXPECT_EQ(test::attribute(others, UMACCT_A_ACCOUNT_SOFT), 1U);
+    EXPECT_EQ(test::attribute(others, UMACCT_A_ACCOUNT_THROTTLE), 2U);
+    EXPECT_EQ(test::attribute(others, UMACCT_A_ACCOUNT_CHARGE), UMACCT_CHARGE_ON);
+    EXPECT_FALSE(test::attribute(others, UMACCT_A_ACCOUNT_HARD));
+    EXPECT_FALSE(test::attribute(others, UMACCT_A_ACCOUNT_VIEW));
+}
+
+TEST(Module, SetsWhatHoldsForTheMachine) {
+    test::FakeModule fake;
+
+    Module(fake.connect()).set_reserve(4096);
+    Module(fake.connect()).set_charge_default(UMACCT_CHARGE_OFF);
+    ASSERT_EQ(fake.changes.size(), 2U);
+    EXPECT_EQ(fake.changes[0].command, UMACCT_CMD_CONFIG_SET);
+    EXPECT_EQ(test::attribute(fake.changes[0].attributes, UMACCT_A_STATUS_RESERVE), 4096U);
+    EXPECT_FALSE(test::attribute(fake.changes[0].attributes, UMACCT_A_STATUS_CHARGE_DEFAULT));
+    EXPECT_EQ(test::attribute(fake.changes[1].attributes, UMACCT_A_STATUS_CHARGE_DEFAULT),
+              UMACCT_CHARGE_OFF);
+    EXPECT_FALSE(test::attribute(fake.changes[1].attributes, UMACCT_A_STATUS_RESERVE));
+}
+
+TEST(Module, ASubtreeIsAskedForByItsId) {
+    test::FakeModule fake;
+    const auto add = [&fake](std::uint64_t id, const std::string &path) {
+        fake.accounts.push_back({.id = id, .path = path});
+        fake.clients.push_back({.pid = static_cast<std::uint32_t>(id), .path = path});
+    };
+
+    add(1, "/");
+    add(2, "/a");
+    add(3, "/a/b");
+    add(4, "/ab");
+
+    Module module(fake.connect());
+    EXPECT_EQ(module.accounts().size(), 4U);
+    EXPECT_EQ(module.clients().size(), 4U);
+    EXPECT_EQ(module.accounts(1).size(), 4U);
+    ASSERT_EQ(module.accounts(2).size(), 2U);
+    EXPECT_EQ(module.accounts(2)[1].id, 3U);
+    ASSERT_EQ(module.clients(2).size(), 2U);
+    EXPECT_EQ(module.clients(2)[1].pid, 3U);
+}
+
+TEST(Module, TellsEventsAndWhatHappenedToThem) {
+    test::FakeModule fake;
+
+    fake.to_receive = {{.events = {encode(Event{.sequence = 1}), encode(Event{.sequence = 2})}},
+                       {.events = {}, .overrun = true}};
+    Module module(fake.connect());
+    EXPECT_FALSE(fake.subscribed);
+    module.subscribe();
+    EXPECT_TRUE(fake.subscribed);
+
+    const EventBatch first = module.receive(std::chrono::seconds(1));
+    ASSERT_EQ(first.events.size(), 2U);
+    EXPECT_EQ(first.events[1].sequence, 2U);
+    EXPECT_FALSE(first.overrun || first.gone);
+    EXPECT_TRUE(module.receive(std::chrono::seconds(1)).overrun);
+    EXPECT_TRUE(module.receive(std::chrono::seconds(1)).gone);
+}
+
+TEST(Module, OtherRefusalsThanOfAnUnknownAccountAreErrors) {
+    test::FakeModule fake;
+
+    fake.fail_with = EPERM;
+    EXPECT_THROW(Module(fake.connect()).account(7), RequestError);
+}
+
+TEST(Connection, ConnectsOnFirstUseAndAnewWhenAsked) {
+    test::FakeModule fake;
+    int connects = 0;
+    Connection connection([&] {
+        ++connects;
+        return fake.connect();
+    });
+
+    EXPECT_EQ(connects, 0);
+    connection.module().status();
+    connection.module().status();
+    EXPECT_EQ(connects, 1);
+    connection.reset();
+    connection.module().status();
+    EXPECT_EQ(connects, 2);
 }
 
 TEST(Module, ARefusalSaysWhichAttributeAndWhetherPrivilegeIsMissing) {

@@ -123,9 +123,8 @@ TEST_F(NamedTargets, AreOwnersInJson) {
 TEST_F(NamedTargets, GetTheirLimits) {
     EXPECT_EQ(run({"limit", "prod/llm-0/server", "--hard", "1G"}).code, 0);
     ASSERT_EQ(fake_.changes.size(), 1U);
-    EXPECT_EQ(
-        AttributeReader(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_MAX).u64(UMACCT_A_ACCOUNT_ID),
-        sandbox_.add_cgroup(server_));
+    EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_ID),
+              sandbox_.add_cgroup(server_));
 }
 
 } // namespace

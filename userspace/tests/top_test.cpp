@@ -376,9 +376,9 @@ TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
     EXPECT_EQ(bottom(), "the hard limit of /demo/vllm is 1.00 GiB");
     ASSERT_EQ(fake_.changes.size(), 1U);
 
-    const AttributeReader change(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_MAX);
-    EXPECT_EQ(change.u64(UMACCT_A_ACCOUNT_ID), vllm_);
-    EXPECT_EQ(change.u64(UMACCT_A_ACCOUNT_HARD), 1024 * mib);
+    const Payload &change = fake_.changes[0].attributes;
+    EXPECT_EQ(test::attribute(change, UMACCT_A_ACCOUNT_ID), vllm_);
+    EXPECT_EQ(test::attribute(change, UMACCT_A_ACCOUNT_HARD), 1024 * mib);
 }
 
 TEST_F(Top, TakesALimitAway) {

@@ -5,14 +5,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <umacct.h>
-
-#include "lib/module/attributes.h"
 
 namespace umacct {
 
@@ -95,6 +92,18 @@ struct Account {
     bool configured() const;
 };
 
+/// What to set on an account; what is empty stays as it is. A limit of
+/// UMACCT_UNLIMITED takes the limit away.
+struct AccountChange {
+    std::optional<std::uint64_t> soft;
+    std::optional<std::uint64_t> hard;
+    std::optional<std::uint64_t> throttle_ns;
+    std::optional<bool> view;
+    std::optional<umacct_charge_mode> charge;
+
+    bool empty() const { return !soft && !hard && !throttle_ns && !view && !charge; }
+};
+
 /// A process, as far as it allocated for one account.
 struct Client {
     std::uint32_t pid = 0; ///< 0: not in the reader's pid namespace
@@ -127,12 +136,6 @@ struct Event {
     std::uint64_t usage = 0;
     std::uint64_t limit = 0;
 };
-
-/// Each throws Error when the payload is malformed.
-Status decode_status(std::span<const std::byte> payload);
-Account decode_account(std::span<const std::byte> payload);
-Client decode_client(std::span<const std::byte> payload);
-Event decode_event(std::span<const std::byte> payload);
 
 /// The words that text and JSON use; "unknown" for values of a newer module.
 std::string_view name_of(umacct_driver_state state);

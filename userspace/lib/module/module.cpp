@@ -12,28 +12,18 @@ namespace {
 
 constexpr int dump_attempts = 16;
 
-Payload subtree_filter(std::uint16_t type, std::optional<std::uint64_t> subtree) {
-    AttributeWriter writer;
-
-    if (subtree)
-        writer.put_u64(type, *subtree);
-    return writer.payload();
-}
-
 } // namespace
 
 Module::Module(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
 Status Module::status() {
-    return decode_status(transport_->request(UMACCT_CMD_STATUS_GET, {}));
+    return decode<Status>(transport_->request(UMACCT_CMD_STATUS_GET, {}));
 }
 
 std::optional<Account> Module::account(std::uint64_t id) {
-    AttributeWriter writer;
-
-    writer.put_u64(UMACCT_A_ACCOUNT_ID, id);
     try {
-        return decode_account(transport_->request(UMACCT_CMD_ACCOUNT_GET, writer.payload()));
+        return decode<Account>(transport_->request(UMACCT_CMD_ACCOUNT_GET,
+                                                   encode(AccountRequest{.id = id, .change = {}})));
     } catch (const RequestError &error) {
         if (error.code() == ENOENT)
             return std::nullopt;
@@ -42,52 +32,25 @@ std::optional<Account> Module::account(std::uint64_t id) {
 }
 
 std::vector<Account> Module::accounts(std::optional<std::uint64_t> subtree) {
-    std::vector<Account> accounts;
-
-    for (const Payload &part :
-         dump(UMACCT_CMD_ACCOUNT_GET, subtree_filter(UMACCT_A_ACCOUNT_ID, subtree)))
-        accounts.push_back(decode_account(part));
-    return accounts;
+    return dump<Account>(UMACCT_CMD_ACCOUNT_GET, AccountRequest{.id = subtree, .change = {}});
 }
 
 std::vector<Client> Module::clients(std::optional<std::uint64_t> subtree) {
-    std::vector<Client> clients;
-
-    for (const Payload &part :
-         dump(UMACCT_CMD_CLIENT_GET, subtree_filter(UMACCT_A_CLIENT_ACCOUNT_ID, subtree)))
-        clients.push_back(decode_client(part));
-    return clients;
+    return dump<Client>(UMACCT_CMD_CLIENT_GET, ClientRequest{.account_id = subtree});
 }
 
 void Module::set_account(std::uint64_t id, const AccountChange &change) {
-    AttributeWriter writer;
-
-    writer.put_u64(UMACCT_A_ACCOUNT_ID, id);
-    if (change.soft)
-        writer.put_u64(UMACCT_A_ACCOUNT_SOFT, *change.soft);
-    if (change.hard)
-        writer.put_u64(UMACCT_A_ACCOUNT_HARD, *change.hard);
-    if (change.throttle_ns)
-        writer.put_u64(UMACCT_A_ACCOUNT_THROTTLE, *change.throttle_ns);
-    if (change.view)
-        writer.put_u32(UMACCT_A_ACCOUNT_VIEW, *change.view ? 1 : 0);
-    if (change.charge)
-        writer.put_u32(UMACCT_A_ACCOUNT_CHARGE, *change.charge);
-    transport_->request(UMACCT_CMD_ACCOUNT_SET, writer.payload());
+    transport_->request(UMACCT_CMD_ACCOUNT_SET, encode(AccountRequest{.id = id, .change = change}));
 }
 
 void Module::set_reserve(std::uint64_t bytes) {
-    AttributeWriter writer;
-
-    writer.put_u64(UMACCT_A_STATUS_RESERVE, bytes);
-    transport_->request(UMACCT_CMD_CONFIG_SET, writer.payload());
+    transport_->request(UMACCT_CMD_CONFIG_SET,
+                        encode(ConfigRequest{.reserve = bytes, .charge_default = {}}));
 }
 
 void Module::set_charge_default(umacct_charge_mode mode) {
-    AttributeWriter writer;
-
-    writer.put_u32(UMACCT_A_STATUS_CHARGE_DEFAULT, mode);
-    transport_->request(UMACCT_CMD_CONFIG_SET, writer.payload());
+    transport_->request(UMACCT_CMD_CONFIG_SET,
+                        encode(ConfigRequest{.reserve = {}, .charge_default = mode}));
 }
 
 void Module::subscribe() {
@@ -99,16 +62,24 @@ EventBatch Module::receive(std::chrono::milliseconds timeout) {
     EventBatch batch{.events = {}, .overrun = received.overrun, .gone = received.gone};
 
     for (const Payload &event : received.events)
-        batch.events.push_back(decode_event(event));
+        batch.events.push_back(decode<Event>(event));
     return batch;
 }
 
-std::vector<Payload> Module::dump(umacct_cmd command, const Payload &attributes) {
-    for (int attempt = 0; attempt < dump_attempts; ++attempt) {
-        Dump answer = transport_->dump(command, attributes);
+template <class Value, class Request>
+std::vector<Value> Module::dump(umacct_cmd command, const Request &request) {
+    const Payload attributes = encode(request);
 
-        if (!answer.interrupted)
-            return std::move(answer.parts);
+    for (int attempt = 0; attempt < dump_attempts; ++attempt) {
+        const Dump answer = transport_->dump(command, attributes);
+        std::vector<Value> values;
+
+        if (answer.interrupted)
+            continue;
+        values.reserve(answer.parts.size());
+        for (const Payload &part : answer.parts)
+            values.push_back(decode<Value>(part));
+        return values;
     }
     throw Error(Failure::failed, "the accounts changed during every attempt to read them",
                 "try again");

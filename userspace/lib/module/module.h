@@ -13,18 +13,6 @@
 
 namespace umacct {
 
-/// What to set on an account; what is empty stays as it is. A limit of
-/// UMACCT_UNLIMITED takes the limit away.
-struct AccountChange {
-    std::optional<std::uint64_t> soft;
-    std::optional<std::uint64_t> hard;
-    std::optional<std::uint64_t> throttle_ns;
-    std::optional<bool> view;
-    std::optional<umacct_charge_mode> charge;
-
-    bool empty() const { return !soft && !hard && !throttle_ns && !view && !charge; }
-};
-
 struct EventBatch {
     std::vector<Event> events;
     bool overrun = false; ///< this reader was too slow: events were dropped
@@ -55,7 +43,8 @@ public:
     EventBatch receive(std::chrono::milliseconds timeout);
 
 private:
-    std::vector<Payload> dump(umacct_cmd command, const Payload &attributes);
+    template <class Value, class Request>
+    std::vector<Value> dump(umacct_cmd command, const Request &request);
 
     std::unique_ptr<Transport> transport_;
 };

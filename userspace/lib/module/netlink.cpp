@@ -60,7 +60,10 @@ Socket open_socket() {
     if (!socket)
         throw std::bad_alloc();
     if (genl_connect(socket.get()) < 0)
-        throw_socket("netlink");
+        throw Error(Failure::permission,
+                    "a netlink socket is refused: " + std::generic_category().message(errno),
+                    "the module is asked over netlink: where a sandbox keeps it away, allow it "
+                    "(in a systemd service, RestrictAddressFamilies=AF_NETLINK)");
     nl_socket_set_msg_buf_size(socket.get(), receive_buffer_bytes);
     nl_socket_disable_msg_peek(socket.get());
     return socket;
@@ -70,31 +73,40 @@ std::span<const std::byte> bytes(const void *data, std::ptrdiff_t size) {
     return {static_cast<const std::byte *>(data), static_cast<std::size_t>(size > 0 ? size : 0)};
 }
 
+/// The attribute of that type; null where there is none.
+nlattr *find(std::span<const std::byte> attributes, int type) {
+    return nla_find(reinterpret_cast<const nlattr *>(attributes.data()),
+                    static_cast<int>(attributes.size()), type);
+}
+
+/// An attribute's text, however it ends.
+std::string text_of(const nlattr *attribute) {
+    const auto *text = attribute != nullptr ? static_cast<const char *>(nla_data(attribute)) : "";
+
+    return attribute != nullptr ? std::string(text, strnlen(text, nla_len(attribute))) : text;
+}
+
 /// Type of the request's attribute at that offset of its message, 0 for none.
 std::uint16_t attribute_at(const Payload &request, std::uint32_t offset) {
-    const std::byte *wanted = nullptr;
-    std::uint16_t found = 0;
+    const auto *first = reinterpret_cast<const nlattr *>(request.data());
+    const nlattr *at = nullptr;
+    int rest = 0;
 
-    if (offset < NLMSG_HDRLEN + GENL_HDRLEN ||
-        offset - (NLMSG_HDRLEN + GENL_HDRLEN) >= request.size())
-        return 0;
-    wanted = request.data() + (offset - (NLMSG_HDRLEN + GENL_HDRLEN)) + NLA_HDRLEN;
-    for_each_attribute(request, [&](std::uint16_t type, std::span<const std::byte> value) {
-        if (value.data() == wanted)
-            found = type;
-    });
-    return found;
+    nla_for_each_attr(at, first, static_cast<int>(request.size()), rest) {
+        if (request.size() - static_cast<std::size_t>(rest) + NLMSG_HDRLEN + GENL_HDRLEN == offset)
+            return static_cast<std::uint16_t>(nla_type(at));
+    }
+    return 0;
 }
 
 /// Throws what an error message, or a dump's end, says; code is the positive errno.
 [[noreturn]] void throw_refusal(int code, std::span<const std::byte> extended,
                                 const Payload &request) {
-    const AttributeReader ack(extended, NLMSGERR_ATTR_MAX);
+    const nlattr *offset = find(extended, NLMSGERR_ATTR_OFFS);
+    const bool is_offset = offset != nullptr && nla_len(offset) >= 4;
 
-    throw RequestError(code, ack.string(NLMSGERR_ATTR_MSG),
-                       ack.has(NLMSGERR_ATTR_OFFS)
-                           ? attribute_at(request, ack.u32(NLMSGERR_ATTR_OFFS))
-                           : std::uint16_t{0});
+    throw RequestError(code, text_of(find(extended, NLMSGERR_ATTR_MSG)),
+                       is_offset ? attribute_at(request, nla_get_u32(offset)) : std::uint16_t{0});
 }
 
 /// An NLMSG_ERROR: the end of a request, well or badly.
@@ -234,7 +246,22 @@ public:
     }
 
 private:
+    /// Once more where the module was loaded anew meanwhile and has another number.
     Dump exchange(umacct_cmd command, int flags, const Payload &attributes) {
+        try {
+            return exchange_once(command, flags, attributes);
+        } catch (const RequestError &error) {
+            // netlink itself, which knows no such family, points at no attribute.
+            if (error.code() != ENOENT || error.attribute() != 0)
+                throw;
+        }
+        family_ = genl_ctrl_resolve(socket_.get(), UMACCT_FAMILY_NAME);
+        if (family_ < 0)
+            throw_missing();
+        return exchange_once(command, flags, attributes);
+    }
+
+    Dump exchange_once(umacct_cmd command, int flags, const Payload &attributes) {
         const std::uint32_t sequence = send(command, flags, attributes);
         Dump answer;
         bool done = false;
@@ -279,11 +306,9 @@ private:
 
     static bool removes_family(nlmsghdr *header) {
         const auto *genl = static_cast<const genlmsghdr *>(nlmsg_data(header));
-        const Payload payload = payload_of(header);
-        const AttributeReader attributes(payload, CTRL_ATTR_MAX);
 
         return genl->cmd == CTRL_CMD_DELFAMILY &&
-               attributes.string(CTRL_ATTR_FAMILY_NAME) == UMACCT_FAMILY_NAME;
+               text_of(find(payload_of(header), CTRL_ATTR_FAMILY_NAME)) == UMACCT_FAMILY_NAME;
     }
 
     Socket socket_;

@@ -8,7 +8,7 @@
 
 #include <umacct.h>
 
-#include "lib/module/attributes.h"
+#include "lib/module/message.h"
 
 namespace umacct {
 

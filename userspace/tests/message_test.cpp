@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Each member is the attribute that the ABI says, both ways.
+#include "lib/module/message.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+
+#include "lib/error.h"
+#include "tests/fake_module.h"
+
+namespace umacct {
+namespace {
+
+/// Attributes that a test writes by hand, one after the other.
+class Message {
+public:
+    Message() : message_(nlmsg_alloc()) {}
+
+    Message(const Message &) = delete;
+    Message &operator=(const Message &) = delete;
+    Message(Message &&) = delete;
+    Message &operator=(Message &&) = delete;
+
+    ~Message() { nlmsg_free(message_); }
+
+    nl_msg *get() const { return message_; }
+
+    Payload payload() const {
+        const auto *data = static_cast<const std::byte *>(nlmsg_data(nlmsg_hdr(message_)));
+
+        return {data, data + nlmsg_datalen(nlmsg_hdr(message_))};
+    }
+
+private:
+    nl_msg *message_;
+};
+
+/// A number of its own in every attribute from the second on, of which strings are text.
+template <class Value>
+Value numbered(int max, std::initializer_list<int> strings, std::initializer_list<int> words) {
+    const Message message;
+
+    for (int type = 2; type <= max; ++type) {
+        const auto number = static_cast<std::uint64_t>(type);
+
+        if (std::find(strings.begin(), strings.end(), type) != strings.end())
+            nla_put_string(message.get(), type, std::to_string(type).c_str());
+        else if (std::find(words.begin(), words.end(), type) != words.end())
+            nla_put_u32(message.get(), type, static_cast<std::uint32_t>(type));
+        else
+            nla_put_u64(message.get(), type, number);
+    }
+    const Value value = decode<Value>(message.payload());
+    // The way back gives each attribute again.
+    EXPECT_EQ(encode(decode<Value>(encode(value))), encode(value));
+    for (int type = 2; type <= max; ++type) {
+        const nlattr *found = nla_find(reinterpret_cast<const nlattr *>(encode(value).data()),
+                                       static_cast<int>(encode(value).size()), type);
+        EXPECT_NE(found, nullptr) << type;
+    }
+    return value;
+}
+
+TEST(Message, OfAnAccount) {
+    const auto a =
+        numbered<Account>(UMACCT_A_ACCOUNT_MAX, {UMACCT_A_ACCOUNT_PATH},
+                          {UMACCT_A_ACCOUNT_LEVEL, UMACCT_A_ACCOUNT_CLIENTS, UMACCT_A_ACCOUNT_VIEW,
+                           UMACCT_A_ACCOUNT_CHARGE, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE});
+
+    EXPECT_EQ(a.id, UMACCT_A_ACCOUNT_ID);
+    EXPECT_EQ(a.parent_id, UMACCT_A_ACCOUNT_PARENT_ID);
+    EXPECT_EQ(a.level, UMACCT_A_ACCOUNT_LEVEL);
+    EXPECT_EQ(a.path, std::to_string(UMACCT_A_ACCOUNT_PATH));
+    EXPECT_EQ(a.usage, UMACCT_A_ACCOUNT_USAGE);
+    EXPECT_EQ(a.own, UMACCT_A_ACCOUNT_LOCAL);
+    EXPECT_EQ(a.peak, UMACCT_A_ACCOUNT_PEAK);
+    EXPECT_EQ(a.charged, UMACCT_A_ACCOUNT_CHARGED);
+    EXPECT_EQ(a.managed, UMACCT_A_ACCOUNT_MANAGED);
+    EXPECT_EQ(a.allocs, UMACCT_A_ACCOUNT_ALLOCS);
+    EXPECT_EQ(a.frees, UMACCT_A_ACCOUNT_FREES);
+    EXPECT_EQ(a.failures, UMACCT_A_ACCOUNT_FAILURES);
+    EXPECT_EQ(a.refusals, UMACCT_A_ACCOUNT_REFUSALS);
+    EXPECT_EQ(a.clients, UMACCT_A_ACCOUNT_CLIENTS);
+    EXPECT_EQ(a.soft, UMACCT_A_ACCOUNT_SOFT);
+    EXPECT_EQ(a.hard, UMACCT_A_ACCOUNT_HARD);
+    EXPECT_EQ(a.throttle_ns, UMACCT_A_ACCOUNT_THROTTLE);
+    EXPECT_TRUE(a.view);
+    EXPECT_EQ(a.charge, UMACCT_A_ACCOUNT_CHARGE);
+    EXPECT_EQ(a.charge_effective, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE);
+    EXPECT_EQ(a.effective, UMACCT_A_ACCOUNT_EFFECTIVE);
+    EXPECT_EQ(a.effective_id, UMACCT_A_ACCOUNT_EFFECTIVE_ID);
+    EXPECT_EQ(a.soft_count, UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT);
+    EXPECT_EQ(a.hard_count, UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT);
+    EXPECT_EQ(a.reserve_count, UMACCT_A_ACCOUNT_RESERVE_COUNT);
+    EXPECT_EQ(a.throttled_ns, UMACCT_A_ACCOUNT_THROTTLED);
+    EXPECT_EQ(a.memory_current, UMACCT_A_ACCOUNT_MEMORY_CURRENT);
+    EXPECT_EQ(a.memory_max, UMACCT_A_ACCOUNT_MEMORY_MAX);
+}
+
+TEST(Message, OfAClient) {
+    const auto c =
+        numbered<Client>(UMACCT_A_CLIENT_MAX, {UMACCT_A_CLIENT_COMM, UMACCT_A_CLIENT_PATH},
+                         {UMACCT_A_CLIENT_PID, UMACCT_A_CLIENT_EXITED});
+
+    EXPECT_EQ(c.pid, UMACCT_A_CLIENT_PID);
+    EXPECT_EQ(c.start_time_ns, UMACCT_A_CLIENT_START_TIME);
+    EXPECT_EQ(c.comm, std::to_string(UMACCT_A_CLIENT_COMM));
+    EXPECT_EQ(c.account_id, UMACCT_A_CLIENT_ACCOUNT_ID);
+    EXPECT_EQ(c.path, std::to_string(UMACCT_A_CLIENT_PATH));
+    EXPECT_EQ(c.usage, UMACCT_A_CLIENT_USAGE);
+    EXPECT_EQ(c.peak, UMACCT_A_CLIENT_PEAK);
+    EXPECT_EQ(c.charged, UMACCT_A_CLIENT_CHARGED);
+    EXPECT_EQ(c.managed, UMACCT_A_CLIENT_MANAGED);
+    EXPECT_EQ(c.allocs, UMACCT_A_CLIENT_ALLOCS);
+    EXPECT_EQ(c.frees, UMACCT_A_CLIENT_FREES);
+    EXPECT_TRUE(c.exited);
+}
+
+TEST(Message, OfAnEvent) {
+    const auto e = numbered<Event>(
+        UMACCT_A_EVENT_MAX, {UMACCT_A_EVENT_PATH, UMACCT_A_EVENT_LIMIT_PATH, UMACCT_A_EVENT_COMM},
+        {UMACCT_A_EVENT_TYPE, UMACCT_A_EVENT_PID});
+
+    EXPECT_EQ(e.type, static_cast<umacct_event_type>(UMACCT_A_EVENT_TYPE));
+    EXPECT_EQ(e.sequence, UMACCT_A_EVENT_SEQ);
+    EXPECT_EQ(e.time_ns, UMACCT_A_EVENT_TIME);
+    EXPECT_EQ(e.account_id, UMACCT_A_EVENT_ACCOUNT_ID);
+    EXPECT_EQ(e.path, std::to_string(UMACCT_A_EVENT_PATH));
+    EXPECT_EQ(e.limit_id, UMACCT_A_EVENT_LIMIT_ID);
+    EXPECT_EQ(e.limit_path, std::to_string(UMACCT_A_EVENT_LIMIT_PATH));
+    EXPECT_EQ(e.pid, UMACCT_A_EVENT_PID);
+    EXPECT_EQ(e.comm, std::to_string(UMACCT_A_EVENT_COMM));
+    EXPECT_EQ(e.size, UMACCT_A_EVENT_SIZE);
+    EXPECT_EQ(e.usage, UMACCT_A_EVENT_USAGE);
+    EXPECT_EQ(e.limit, UMACCT_A_EVENT_LIMIT);
+}
+
+TEST(Message, OfAStatus) {
+    const auto s = numbered<Status>(
+        UMACCT_A_STATUS_HOOK - 1,
+        {UMACCT_A_STATUS_MODULE_VERSION, UMACCT_A_STATUS_DRIVER_VERSION, UMACCT_A_STATUS_REASON},
+        {UMACCT_A_STATUS_DRIVER_STATE, UMACCT_A_STATUS_UVM_STATE, UMACCT_A_STATUS_FLAGS,
+         UMACCT_A_STATUS_ACCOUNTS, UMACCT_A_STATUS_CLIENTS, UMACCT_A_STATUS_RECORDS,
+         UMACCT_A_STATUS_CHARGE_DEFAULT});
+
+    EXPECT_EQ(s.module_version, std::to_string(UMACCT_A_STATUS_MODULE_VERSION));
+    EXPECT_EQ(s.driver_state, static_cast<umacct_driver_state>(UMACCT_A_STATUS_DRIVER_STATE));
+    EXPECT_EQ(s.driver_version, std::to_string(UMACCT_A_STATUS_DRIVER_VERSION));
+    EXPECT_EQ(s.uvm_state, static_cast<umacct_driver_state>(UMACCT_A_STATUS_UVM_STATE));
+    EXPECT_EQ(s.reason, std::to_string(UMACCT_A_STATUS_REASON));
+    EXPECT_EQ(s.flags, UMACCT_A_STATUS_FLAGS);
+    EXPECT_EQ(s.usage, UMACCT_A_STATUS_USAGE);
+    EXPECT_EQ(s.charged, UMACCT_A_STATUS_CHARGED);
+    EXPECT_EQ(s.driver_usage, UMACCT_A_STATUS_DRIVER_USAGE);
+    EXPECT_EQ(s.driver_peak, UMACCT_A_STATUS_DRIVER_PEAK);
+    EXPECT_EQ(s.managed, UMACCT_A_STATUS_MANAGED);
+    EXPECT_EQ(s.untracked, UMACCT_A_STATUS_UNTRACKED);
+    EXPECT_EQ(s.untracked_count, UMACCT_A_STATUS_UNTRACKED_COUNT);
+    EXPECT_EQ(s.stale_count, UMACCT_A_STATUS_STALE_COUNT);
+    EXPECT_EQ(s.accounts, UMACCT_A_STATUS_ACCOUNTS);
+    EXPECT_EQ(s.clients, UMACCT_A_STATUS_CLIENTS);
+    EXPECT_EQ(s.records, UMACCT_A_STATUS_RECORDS);
+    EXPECT_EQ(s.reserve, UMACCT_A_STATUS_RESERVE);
+    EXPECT_EQ(s.reserve_count, UMACCT_A_STATUS_RESERVE_COUNT);
+    EXPECT_EQ(s.charge_default, static_cast<umacct_charge_mode>(UMACCT_A_STATUS_CHARGE_DEFAULT));
+    EXPECT_EQ(s.events_sent, UMACCT_A_STATUS_EVENTS_SENT);
+    EXPECT_EQ(s.events_lost, UMACCT_A_STATUS_EVENTS_LOST);
+}
+
+TEST(Message, HooksAreNestedInAStatus) {
+    Status status;
+
+    status.hooks.push_back({.name = "a",
+                            .symbol = "m:a",
+                            .state = UMACCT_HOOK_FAILED,
+                            .required = true,
+                            .reason = "gone",
+                            .calls = 6,
+                            .missed = 7});
+    status.hooks.push_back({.name = "b"});
+
+    const Status read = decode<Status>(encode(status));
+    ASSERT_EQ(read.hooks.size(), 2U);
+    EXPECT_EQ(read.hooks[0].name, "a");
+    EXPECT_EQ(read.hooks[0].symbol, "m:a");
+    EXPECT_EQ(read.hooks[0].state, UMACCT_HOOK_FAILED);
+    EXPECT_TRUE(read.hooks[0].required);
+    EXPECT_EQ(read.hooks[0].reason, "gone");
+    EXPECT_EQ(read.hooks[0].calls, 6U);
+    EXPECT_EQ(read.hooks[0].missed, 7U);
+    EXPECT_EQ(read.hooks[1].name, "b");
+    EXPECT_FALSE(read.hooks[1].required);
+}
+
+TEST(Message, OfANewerModuleIsRead) {
+    const Message message;
+
+    nla_put_u32(message.get(), 200, 1);
+    nla_put_u32(message.get(), UMACCT_A_ACCOUNT_MAX + 1, 1);
+    nla_put_u64(message.get(), UMACCT_A_ACCOUNT_ID, 5);
+    EXPECT_EQ(decode<Account>(message.payload()).id, 5U);
+}
+
+TEST(Message, ThatIsMalformedIsAnError) {
+    const Message short_number;
+    const Message endless_text;
+    const Payload whole = encode(Account{.id = 5, .path = "/a"});
+
+    nla_put_u32(short_number.get(), UMACCT_A_ACCOUNT_ID, 5);
+    EXPECT_THROW(decode<Account>(short_number.payload()), Error);
+    nla_put(endless_text.get(), UMACCT_A_ACCOUNT_PATH, 2, "/a");
+    EXPECT_THROW(decode<Account>(endless_text.payload()), Error);
+    EXPECT_THROW(decode<Account>(Payload(8)), Error) << "a length of nothing";
+    for (std::size_t size = 1; size < 12; ++size)
+        EXPECT_THROW(decode<Account>(std::span(whole).first(size)), Error) << size;
+}
+
+TEST(Message, OfARequestHoldsWhatWasAsked) {
+    const AccountRequest account{.id = 9, .change = {.hard = 7, .view = true}};
+    const auto read = decode<AccountRequest>(encode(account));
+
+    EXPECT_EQ(read.id, 9U);
+    EXPECT_EQ(read.change.hard, 7U);
+    EXPECT_EQ(read.change.view, true);
+    EXPECT_FALSE(read.change.soft || read.change.throttle_ns || read.change.charge);
+    EXPECT_TRUE(encode(AccountRequest()).empty());
+    EXPECT_EQ(test::attribute(encode(ClientRequest{.account_id = 3}), UMACCT_A_CLIENT_ACCOUNT_ID),
+              3U);
+    EXPECT_TRUE(encode(ClientRequest()).empty());
+}
+
+} // namespace
+} // namespace umacct
