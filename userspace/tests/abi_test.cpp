@@ -2,12 +2,19 @@
 /// include/umacct.h and docs/netlink/specs/umacct.yaml say the same thing: every
 /// name, its number and, of an attribute, its type.
 #include <cctype>
+#include <cstdint>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <umacct.h>
 
 namespace {
 
@@ -64,6 +71,10 @@ Abi read_header() {
     return abi;
 }
 
+YAML::Node load_specification() {
+    return YAML::LoadFile(UMACCT_SOURCE_DIR "/docs/netlink/specs/umacct.yaml");
+}
+
 std::string c_name(const std::string &prefix, const std::string &name) {
     std::string result = prefix + name;
 
@@ -72,93 +83,49 @@ std::string c_name(const std::string &prefix, const std::string &name) {
     return result;
 }
 
-/// Reads the parts of the specification that give names and numbers. It is YAML
-/// as this project writes it: one key on a line, lists in block style.
-class Specification {
-public:
-    Abi read() {
-        std::ifstream file = open_source("docs/netlink/specs/umacct.yaml");
+std::string text(const YAML::Node &node, const char *key, const std::string &otherwise = "") {
+    return node[key] ? node[key].as<std::string>() : otherwise;
+}
 
-        for (std::string line; std::getline(file, line);)
-            read_line(line);
-        finish();
-        return abi_;
+/// The names in a list, numbered from first on unless they say otherwise.
+void read_list(Abi &abi, const YAML::Node &list, const std::string &prefix, unsigned first,
+               const std::function<std::string(unsigned, const YAML::Node &)> &describe) {
+    for (const YAML::Node &entry : list) {
+        if (entry.IsMap() && entry["value"])
+            first = entry["value"].as<unsigned>();
+        abi[c_name(prefix, entry.IsMap() ? text(entry, "name") : entry.as<std::string>())] =
+            describe(first++, entry);
     }
+}
 
-private:
-    void read_line(const std::string &line) {
-        static const std::regex key(R"re(^( *)([a-z-]+):\s*"?([^"]*)"?$)re");
-        std::smatch match;
+std::string number(unsigned value, const YAML::Node & /*entry*/) {
+    return std::to_string(value) + " ";
+}
 
-        if (!std::regex_match(line, match, key))
-            return;
-        const auto indent = match[1].length();
-        const std::string name = match[2];
-        const std::string value = match[3];
+Abi read_specification(const YAML::Node &spec) {
+    Abi abi;
 
-        if (indent == 0) {
-            finish();
-            section_ = name;
-            set_ = {};
-        } else if (section_ == "operations") {
-            read_operation(indent, name, value);
-        } else if (section_ == "definitions" || section_ == "attribute-sets") {
-            read_set(indent, name, value);
-        }
+    for (const YAML::Node &set : spec["definitions"]) {
+        const bool flags = text(set, "type") == "flags";
+
+        read_list(abi, set["entries"], text(set, "name-prefix"),
+                  set["value-start"] ? set["value-start"].as<unsigned>() : 0U,
+                  [flags](unsigned value, const YAML::Node &entry) {
+                      return number(flags ? 1U << value : value, entry);
+                  });
     }
-
-    void read_operation(std::ptrdiff_t indent, const std::string &name, const std::string &value) {
-        if (indent == 2 && name == "name-prefix")
-            set_ = {.prefix = value, .number = 1};
-        else if (indent == 6 && name == "name")
-            abi_[c_name(set_.prefix, value)] = std::to_string(set_.number++) + " ";
-    }
-
-    void read_set(std::ptrdiff_t indent, const std::string &name, const std::string &value) {
-        if (indent == 4 && name == "name") {
-            finish();
-            set_ = {.prefix = "", .number = section_ == "attribute-sets" ? 1U : 0U};
-        } else if (indent == 4 && name == "name-prefix") {
-            set_.prefix = value;
-        } else if (indent == 4 && name == "value-start") {
-            set_.number = static_cast<unsigned>(std::stoul(value));
-        } else if (indent == 4 && name == "type") {
-            set_.flags = value == "flags";
-        } else if (indent == 8 && name == "name") {
-            finish();
-            entry_ = c_name(set_.prefix, value);
-        } else if (indent == 8 && name == "type") {
-            type_ = value;
-        }
-    }
-
-    /// The entry that was being read is complete.
-    void finish() {
-        if (!entry_.empty()) {
-            abi_[entry_] =
-                std::to_string(set_.flags ? 1U << set_.number : set_.number) + " " + type_;
-            ++set_.number;
-        }
-        entry_.clear();
-        type_.clear();
-    }
-
-    struct Set {
-        std::string prefix;
-        unsigned number = 0;
-        bool flags = false;
-    };
-
-    Abi abi_;
-    std::string section_;
-    Set set_;
-    std::string entry_;
-    std::string type_;
-};
+    for (const YAML::Node &set : spec["attribute-sets"])
+        read_list(abi, set["attributes"], text(set, "name-prefix"), 1,
+                  [](unsigned value, const YAML::Node &attribute) {
+                      return std::to_string(value) + " " + text(attribute, "type");
+                  });
+    read_list(abi, spec["operations"]["list"], text(spec["operations"], "name-prefix"), 1, number);
+    return abi;
+}
 
 TEST(Abi, TheHeaderAndTheSpecificationSayTheSame) {
     const Abi header = read_header();
-    const Abi specification = Specification().read();
+    const Abi specification = read_specification(load_specification());
 
     EXPECT_GT(header.size(), 100U) << "the header could not be read";
     for (const auto &[name, number] : header) {
@@ -171,6 +138,47 @@ TEST(Abi, TheHeaderAndTheSpecificationSayTheSame) {
     }
     for (const auto &[name, number] : specification)
         EXPECT_TRUE(header.contains(name)) << name << " is in the specification alone";
+}
+
+TEST(Abi, TheSpecificationHoldsTogether) {
+    const YAML::Node spec = load_specification();
+    std::map<std::string, std::set<std::string>> sets;
+    std::set<std::string> enums;
+
+    EXPECT_EQ(text(spec, "name"), UMACCT_FAMILY_NAME);
+    EXPECT_EQ(spec["version"].as<int>(), UMACCT_FAMILY_VERSION);
+    EXPECT_EQ(spec["mcast-groups"]["list"][0]["name"].as<std::string>(), UMACCT_MCGRP_EVENTS);
+    for (const YAML::Node &definition : spec["definitions"]) {
+        enums.insert(text(definition, "name"));
+        if (text(definition, "name") == "unlimited") {
+            EXPECT_EQ(definition["value"].as<std::uint64_t>(), UMACCT_UNLIMITED);
+        }
+    }
+    for (const YAML::Node &set : spec["attribute-sets"]) {
+        for (const YAML::Node &attribute : set["attributes"]) {
+            sets[text(set, "name")].insert(text(attribute, "name"));
+            EXPECT_TRUE(!attribute["enum"] || enums.contains(text(attribute, "enum")))
+                << text(attribute, "enum");
+        }
+    }
+    for (const YAML::Node &set : spec["attribute-sets"]) {
+        for (const YAML::Node &attribute : set["attributes"])
+            EXPECT_TRUE(text(attribute, "type") != "nest" ||
+                        sets.contains(text(attribute, "nested-attributes")));
+    }
+    for (const YAML::Node &operation : spec["operations"]["list"]) {
+        const auto &known = sets.at(text(operation, "attribute-set"));
+        std::vector<YAML::Node> lists{operation["event"]};
+
+        for (const char *way : {"do", "dump"}) {
+            for (const char *part : {"request", "reply"})
+                lists.push_back(operation[way] ? operation[way][part] : YAML::Node());
+        }
+        for (const YAML::Node &list : lists) {
+            for (const YAML::Node &name : list &&list.IsMap() ? list["attributes"] : YAML::Node())
+                EXPECT_TRUE(known.contains(name.as<std::string>())) << name;
+        }
+    }
 }
 
 } // namespace
