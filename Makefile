@@ -13,7 +13,7 @@ help:
 	@echo "make tool          build the umacct command"
 	@echo "make install       install both (as root); uninstall removes them"
 	@echo "make dkms-install  install the tool, and the module through DKMS"
-	@echo "make setup         install, through apt, what building and testing need"
+	@echo "make setup         install, through apt, what building needs"
 	@echo "make demo          see it at work in a virtual machine, without a GPU"
 	@echo "make test          every test; for one of them, see selftests/vm/run --help"
 	@echo "make test-long     those, and what takes too long for every day"
@@ -53,26 +53,29 @@ dkms-install: install-tool
 	dkms install umacct/$(VERSION)
 
 setup:
+	selftests/setup build
+
+setup-tests:
 	selftests/setup
 
-demo: setup
+demo: setup-tests
 	selftests/vm/demo
 
-test: setup
+test: setup-tests
 	selftests/all
 
-test-long: setup
+test-long: setup-tests
 	selftests/all --long
 
-bench: setup
+bench: setup-tests
 	selftests/vm/bench
 
-lint: setup
+lint: setup-tests
 	selftests/lint
 
 clean:
 	rm -rf build
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
-.PHONY: help module tool install install-tool uninstall dkms-install setup demo test test-long \
+.PHONY: help module tool install install-tool uninstall dkms-install setup setup-tests demo test test-long \
 	bench lint clean
