@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
+#include "hooks/adapter.h"
 #include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"
@@ -22,7 +23,6 @@
 
 DECLARE_REDIRECT(void, free_system_pages, (void *at));
 DECLARE_REDIRECT(void, free_contig_pages, (void *at));
-DECLARE_REDIRECT(u8, init_adapter, (void *stack, void *nv));
 
 /**
  * struct page_request - a call of nv_alloc_pages()
@@ -57,15 +57,28 @@ static u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
 	return pages << PAGE_SHIFT;
 }
 
+/*
+ * May the current task be bringing an adapter up? Without the hook that says so: no
+ * adapter starts in an ioctl by which a process asks for something of its own. If
+ * ioctls aren't seen either, nobody is taken for one, or no limit would hold.
+ */
+static bool adapter_may_start(void)
+{
+	const struct call *call = call_current();
+
+	if (likely(hook_armed(&hook_init_adapter)))
+		return unlikely(call) && call->initialising;
+	while (call && !call->asks)
+		call = call->outer;
+	return !call && hook_armed(&hook_ioctl);
+}
+
 /* Kernel threads work for the driver, and so does whoever happens to bring an adapter up. */
 static enum allocation_kind kind_of_caller(void)
 {
-	const struct call *call;
-
 	if (unlikely((current->flags & PF_KTHREAD) || !current->mm))
 		return ALLOCATION_DRIVER;
-	call = call_current();
-	return unlikely(call && call->initialising) ? ALLOCATION_DRIVER : ALLOCATION_SYSTEM;
+	return unlikely(adapter_may_start()) ? ALLOCATION_DRIVER : ALLOCATION_SYSTEM;
 }
 
 static __always_inline bool request_begin(struct page_request *req, u32 count, u64 page_size,
@@ -197,19 +210,6 @@ void replace_free_contig_pages(void *at)
 	probe_leave(&hook_free_contig_pages.probe);
 }
 
-u8 replace_init_adapter(void *stack, void *nv)
-{
-	struct call call = { .initialising = true };
-	u8 done;
-
-	probe_enter(&hook_init_adapter.probe);
-	call_begin(&call);
-	done = original_init_adapter(stack, nv);
-	call_end(&call);
-	probe_leave(&hook_init_adapter.probe);
-	return done;
-}
-
 struct hook hook_free_system_pages = {
 	.name = "free",
 	.required = true,
@@ -225,14 +225,5 @@ struct hook hook_free_contig_pages = {
 	.probe = {
 		.symbol = "nvidia:nv_free_contig_pages",
 		REDIRECT(free_contig_pages),
-	},
-};
-
-/* Without it, what the driver takes at start-up is put on the first process that uses it. */
-struct hook hook_init_adapter = {
-	.name = "initialise adapter",
-	.probe = {
-		.symbol = "nvidia:rm_init_adapter",
-		REDIRECT(init_adapter),
 	},
 };

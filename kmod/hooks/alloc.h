@@ -4,7 +4,6 @@
 
 #include "hooks/hook.h"
 
-extern struct hook hook_init_adapter;
 extern struct hook hook_free_system_pages;
 extern struct hook hook_free_contig_pages;
 extern struct hook hook_alloc_pages_8;

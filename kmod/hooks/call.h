@@ -13,6 +13,7 @@ struct task_struct;
  * @task: whose; set by call_begin()
  * @outer: the task's call around this one, if any
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
+ * @asks: the task asks for something of its own; no adapter is brought up by that
  * @account_pages: have the kernel charge the pages of this allocation
  * @bytes: how much it takes
  * @zero_pages: have the page allocator clear them, as the driver was told not to
@@ -29,6 +30,7 @@ struct call {
 	struct task_struct *task;
 	struct call *outer;
 	bool initialising;
+	bool asks;
 	bool account_pages;
 	bool zero_pages;
 	bool charged;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/kernel.h>
 
+#include "hooks/adapter.h"
 #include "hooks/alloc.h"
 #include "hooks/charge.h"
 #include "hooks/managed.h"
@@ -8,9 +9,13 @@
 #include "hooks/throttle.h"
 #include "hooks/view.h"
 
-/* Frees before allocations: what is recorded is sure to be seen going. */
+/*
+ * Frees before allocations: what is recorded is sure to be seen going. Before them, too,
+ * what tells for whom an allocation is made.
+ */
 struct hook *const hooks[] = {
 	&hook_init_adapter,
+	&hook_ioctl,
 	&hook_free_system_pages,
 	&hook_free_contig_pages,
 	&hook_gfp,
@@ -20,7 +25,6 @@ struct hook *const hooks[] = {
 	&hook_chunk_free,
 	&hook_chunk_alloc_3,
 	&hook_chunk_alloc_4,
-	&hook_ioctl,
 	&hook_si_meminfo,
 	&hook_si_mem_available,
 	&hook_si_meminfo_node,

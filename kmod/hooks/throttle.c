@@ -10,14 +10,19 @@
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/ioctl.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
 
+#include "hooks/adapter.h"
 #include "hooks/call.h"
 #include "hooks/throttle.h"
 #include "ledger/account.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
+
+/* The driver's ioctl that opens adapters, for a task that says which. */
+#define ATTACH_GPUS_TO_FD	212
 
 DECLARE_REDIRECT(long, ioctl, (struct file *file, unsigned int cmd, unsigned long arg));
 
@@ -62,7 +67,7 @@ static void pay(const struct call *call)
 
 long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct call call = { .pays = true };
+	struct call call = { .pays = true, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
 	long ret;
 
 	probe_enter(&hook_ioctl.probe);
@@ -75,10 +80,10 @@ long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return ret;
 }
 
-/* Is there any account with a throttle? */
+/* Is there any account with a throttle? Or is it not known otherwise who asks for himself? */
 static bool throttle_wanted(void)
 {
-	return READ_ONCE(settings.throttles);
+	return READ_ONCE(settings.throttles) || hook_init_adapter.state == UMACCT_HOOK_FAILED;
 }
 
 /**

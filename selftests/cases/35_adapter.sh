@@ -19,6 +19,17 @@ firmware=/lib/firmware/nvidia/$(cat /sys/module/nvidia/version)
 mkdir -p "$firmware"
 dd if=/dev/zero of="$firmware/gsp_tu10x.bin" bs=64K count=1 2>/dev/null
 
+# A driver in which the function that starts an adapter has another name.
+unhooked_driver() {
+	strings -t d "$MODULES/nvidia.ko" |
+		awk '$2 ~ /^(__pfx_|__cfi_)?rm_init_adapter$/ { print $1 + length($2) - 1 }' >"$TEST_DIR/places"
+	cp "$MODULES/nvidia.ko" "$TEST_DIR/nvidia.ko"
+	while read -r at; do
+		printf _ | dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
+	done <"$TEST_DIR/places"
+	rmmod nvidia_uvm && rmmod nvidia && insmod "$TEST_DIR/nvidia.ko"
+}
+
 machine_with() { # [PARAMETER=VALUE]
 	unload_driver && rmmod umacct_test_pci && load umacct_test_pci "$@" && load_driver
 }
@@ -54,6 +65,28 @@ ask holder free all
 
 tell holder exit
 gone "$pid"
+
+# Without that hook it is not known who brings a GPU up: only who asks for memory of
+# his own by an ioctl is known not to.
+check "a driver loads whose start of a GPU can't be hooked" unhooked_driver
+is "it is followed" "$(status_field driver_state)" hooked
+limit leaf --hard 1M
+held=$(status_field driver_usage)
+start_in leaf holder
+check "a limit binds there, too" fails ask holder alloc 1M 2
+is "to the block" "$(usage leaf)" $MIB
+ask holder free all
+limit leaf --hard 4K
+before=$(account leaf refusals)
+# shellcheck disable=SC2016 # expands in the inner shell
+in_cgroup leaf sh -c ': <"$0"' "$gpu" 2>/dev/null
+is "no limit stands in the way of a GPU that starts" "$(account leaf refusals)" "$before"
+is "nor is it on anybody's account" "$(account leaf peak)" $MIB
+is "the driver gave back what it took" "$(status_field driver_usage)" "$held"
+limit leaf --hard max
+tell holder exit
+gone "$pid"
+rmmod nvidia && load nvidia && load nvidia-uvm
 check "the GPU is taken out" machine_with
 
 done_testing

@@ -31,7 +31,7 @@ start_in charged inspector
 start_in other other
 
 reload
-check "the status says that the driver has pools" sh -c 'umacct --json | grep -q page_pools'
+check "the status says that the driver has pools" status_is page_pools true
 check "and that it is taken for another" sh -c 'umacct --json | grep -q like_series'
 inspect "charged" 50
 is "charged: all was given" "$(reply_field given)" 50

@@ -10,7 +10,7 @@ needs_accounting
 needs_kernel_alloc
 
 native() {
-	umacct --json | grep -q native_charge
+	status_is native_charge true
 }
 
 cgroup_leaf leaf
