@@ -50,6 +50,8 @@ dkms-install: install-tool
 	install -m 644 include/*.h $(DKMS_SOURCE)/include
 	install -m 644 VERSION $(DKMS_SOURCE)
 	sed 's/@VERSION@/$(VERSION)/' dkms.conf >$(DKMS_SOURCE)/dkms.conf
+	# Before 3.2, DKMS says "make clean" there whether or not that is needed.
+	echo 'clean:' >$(DKMS_SOURCE)/Makefile
 	dkms install umacct/$(VERSION)
 
 setup:
