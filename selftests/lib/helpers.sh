@@ -98,11 +98,11 @@ settles() { # DESCRIPTION WANTED TOLERANCE COMMAND...
 	settles_wanted=$2
 	settles_tolerance=$3
 	shift 3
-	for _ in 1 2 3 4 5 6 7 8; do
+	for _ in $(seq 40); do
 		settles_got=$("$@")
 		settles_off=$((settles_got - settles_wanted))
 		[ "${settles_off#-}" -gt "$settles_tolerance" ] || break
-		sleep 0.5
+		sleep 0.1
 	done
 	within "$settles_what" "$settles_got" "$settles_wanted" "$settles_tolerance"
 }
@@ -110,9 +110,10 @@ settles() { # DESCRIPTION WANTED TOLERANCE COMMAND...
 # Repeats COMMAND for as long as 10 s until it succeeds: for what the kernel does
 # in its own time.
 eventually() { # COMMAND...
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	eventually_end=$(($(cut -d . -f 1 /proc/uptime) + 10))
+	while [ "$(cut -d . -f 1 /proc/uptime)" -le $eventually_end ]; do
 		"$@" && return 0
-		sleep 0.5
+		sleep 0.1
 	done
 	return 1
 }
