@@ -50,6 +50,7 @@ took=$(($(now_ms) - before))
 diag "it took until $took ms after the task was told to allocate"
 check "not before the task has left" [ $took -ge 1800 ]
 check "and the task goes on" answer sleeper
+tell sleeper exit
 load umacct
 
 echo 1 >"$(cgroup_dir leaf)/cgroup.kill"
