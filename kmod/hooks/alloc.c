@@ -24,35 +24,17 @@
 DECLARE_REDIRECT(void, free_system_pages, (void *at));
 DECLARE_REDIRECT(void, free_contig_pages, (void *at));
 
-/**
- * struct page_request - a call of nv_alloc_pages()
- * @alloc: what the ledger is told
- * @call: what nv_compute_gfp_mask()'s hook is told
- * @charge: what charge_begin() said
- * @charged: the pages are
- * @contiguous: as asked for
- */
-struct page_request {
-	struct allocation alloc;
-	struct call call;
-	enum charge_answer charge;
-	bool charged;
-	bool contiguous;
-};
-
 /*
  * What leaves the free list. A contiguous request takes one block, of a power of
  * two of pages; any other takes whole blocks of page_size.
  */
-static u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
+static __always_inline u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
 {
 	u64 pages = count;
 
-	if (!count)
-		return 0;
-	if (contiguous)
+	if (contiguous && count)
 		pages = roundup_pow_of_two(pages);
-	else if (page_size > PAGE_SIZE)
+	else if (!contiguous && page_size > PAGE_SIZE)
 		pages = round_up(pages, 1ULL << get_order(page_size));
 	return pages << PAGE_SHIFT;
 }
@@ -62,7 +44,7 @@ static u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
  * adapter starts in an ioctl by which a process asks for something of its own. If
  * ioctls aren't seen either, nobody is taken for one, or no limit would hold.
  */
-static bool adapter_may_start(void)
+static __always_inline bool adapter_may_start(void)
 {
 	const struct call *call = call_current();
 
@@ -74,59 +56,41 @@ static bool adapter_may_start(void)
 }
 
 /* Kernel threads work for the driver, and so does whoever happens to bring an adapter up. */
-static enum allocation_kind kind_of_caller(void)
+static __always_inline enum allocation_kind kind_of_caller(void)
 {
 	if (unlikely((current->flags & PF_KTHREAD) || !current->mm))
 		return ALLOCATION_DRIVER;
 	return unlikely(adapter_may_start()) ? ALLOCATION_DRIVER : ALLOCATION_SYSTEM;
 }
 
-static __always_inline bool request_begin(struct page_request *req, u32 count, u64 page_size,
-					  bool contiguous, u8 *zeroed)
+static __always_inline bool alloc_begin(struct allocation *alloc, u32 count, u64 page_size,
+					bool contiguous)
 {
-	req->alloc = (struct allocation) {
+	*alloc = (struct allocation) {
 		.bytes = bytes_taken(count, page_size, contiguous),
 		.pages = count,
 		.page_size = page_size,
 		.kind = kind_of_caller(),
 	};
-	req->contiguous = contiguous;
-	req->charge = CHARGE_OFF;
-	if (!ledger_begin(&req->alloc)) {
-		trace_umacct_refuse(req->alloc.bytes, count, page_size);
-		return false;
-	}
-	if (unlikely(req->alloc.charge)) {
-		req->charge = charge_begin(&req->call, req->alloc.bytes, zeroed);
-		if (unlikely(req->charge == CHARGE_REFUSED)) {
-			ledger_end(&req->alloc, false, 0, false);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Return: false if what was allocated has to go back: it is not what was asked for. */
-static __always_inline bool request_good(struct page_request *req, u32 status)
-{
-	if (likely(req->charge == CHARGE_OFF)) {
-		req->charged = charge_by_driver();
+	if (likely(ledger_begin(alloc)))
 		return true;
-	}
-	req->charged = charge_end(&req->call);
-	return req->charged || status != NV_OK;
+	trace_umacct_refuse(alloc->bytes, count, page_size);
+	return false;
 }
 
-static __always_inline void request_end(struct page_request *req, u32 status, void **priv)
+static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool contiguous,
+				      bool charged, void **priv)
 {
 	unsigned long handle = status == NV_OK ? (unsigned long)*priv : 0;
 
-	trace_umacct_alloc(handle, req->alloc.bytes, req->alloc.pages, req->alloc.page_size,
-			   req->contiguous, status);
-	ledger_end(&req->alloc, status == NV_OK, handle, req->charged);
-	if (unlikely(req->alloc.penalty_ns))
-		throttle_note(req->alloc.penalty_ns, req->alloc.penalty_id);
+	trace_umacct_alloc(handle, alloc->bytes, alloc->pages, alloc->page_size, contiguous,
+			   status);
+	ledger_end(alloc, status == NV_OK, handle, charged);
+	if (unlikely(alloc->penalty_ns))
+		throttle_note(alloc->penalty_ns, alloc->penalty_id);
 }
+
+#define UNWRAP(...)	__VA_ARGS__
 
 /*
  * nv_alloc_pages() in each of its layouts, in the kernel's types for the driver's
@@ -147,19 +111,38 @@ static __always_inline void request_end(struct page_request *req, u32 status, vo
 		},							\
 	};								\
 									\
+	static noinline u32 charged_alloc_pages_##n(u64 bytes, bool *charged, UNWRAP params) \
+	{								\
+		enum charge_answer answer;				\
+		struct call call;					\
+		u32 status;						\
+									\
+		answer = charge_begin(&call, bytes, &zeroed);		\
+		if (answer == CHARGE_REFUSED)				\
+			return NV_ERR_NO_MEMORY;			\
+		status = original_alloc_pages_##n args;			\
+		if (answer == CHARGE_OFF)				\
+			return status;					\
+		*charged = charge_end(&call);				\
+		if (status != NV_OK || *charged)			\
+			return status;					\
+		charge_undo(nv, count, contiguous, cache, priv);	\
+		return NV_ERR_NO_MEMORY;				\
+	}								\
+									\
 	u32 replace_alloc_pages_##n params				\
 	{								\
 		u32 status = NV_ERR_NO_MEMORY;				\
-		struct page_request req;				\
+		struct allocation alloc;				\
+		bool charged = false;					\
 									\
 		probe_enter(&hook_alloc_pages_##n.probe);		\
-		if (request_begin(&req, count, size, contiguous, &zeroed)) { \
-			status = original_alloc_pages_##n args;		\
-			if (unlikely(!request_good(&req, status))) {	\
-				charge_undo(nv, count, contiguous, cache, priv); \
-				status = NV_ERR_NO_MEMORY;		\
-			}						\
-			request_end(&req, status, priv);		\
+		if (alloc_begin(&alloc, count, size, contiguous)) {	\
+			if (unlikely(alloc.charge))			\
+				status = charged_alloc_pages_##n(alloc.bytes, &charged, UNWRAP args); \
+			else						\
+				status = original_alloc_pages_##n args;	\
+			alloc_end(&alloc, status, contiguous, charged || charge_by_driver(), priv); \
 		}							\
 		probe_leave(&hook_alloc_pages_##n.probe);		\
 		return status;						\

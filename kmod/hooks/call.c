@@ -7,20 +7,9 @@
  * there are always enough of them, and a task looks for its own alone: what it finds
  * can't go. A bucket's lock keeps the calls of others in place while they are passed.
  */
-#include <linux/hash.h>
-#include <linux/sched.h>
-
 #include "hooks/call.h"
 
-/* Several times as many as there are tasks inside the driver on a busy machine. */
-#define CALL_HASH_BITS	10
-
-static struct hlist_bl_head calls[1 << CALL_HASH_BITS];
-
-static struct hlist_bl_head *bucket(const struct task_struct *task)
-{
-	return &calls[hash_ptr(task, CALL_HASH_BITS)];
-}
+struct hlist_bl_head call_hash[1 << CALL_HASH_BITS];
 
 /**
  * call_begin() - make a call known to the hooks deeper down
@@ -32,13 +21,13 @@ static struct hlist_bl_head *bucket(const struct task_struct *task)
  */
 void call_begin(struct call *call)
 {
-	struct hlist_bl_head *head = bucket(current);
+	struct hlist_bl_head *bucket = call_bucket();
 
 	call->task = current;
 	call->outer = call_current();
-	hlist_bl_lock(head);
-	hlist_bl_add_head(&call->node, head);
-	hlist_bl_unlock(head);
+	hlist_bl_lock(bucket);
+	hlist_bl_add_head(&call->node, bucket);
+	hlist_bl_unlock(bucket);
 }
 
 /**
@@ -49,36 +38,33 @@ void call_begin(struct call *call)
  */
 void call_end(struct call *call)
 {
-	struct hlist_bl_head *head = bucket(call->task);
+	struct hlist_bl_head *bucket = call_bucket();
 
-	hlist_bl_lock(head);
+	hlist_bl_lock(bucket);
 	hlist_bl_del(&call->node);
-	hlist_bl_unlock(head);
+	hlist_bl_unlock(bucket);
 }
 
 /**
- * call_current() - the innermost call of the current task
+ * call_find() - the innermost call of the current task
+ * @bucket: call_bucket(); see call_current()
  *
  * Context: task context.
  * Return: the call, or NULL.
  */
-struct call *call_current(void)
+struct call *call_find(struct hlist_bl_head *bucket)
 {
-	struct hlist_bl_head *head = bucket(current);
 	struct call *call, *found = NULL;
 	struct hlist_bl_node *node;
 
-	/* A call of this task would be here. */
-	if (likely(hlist_bl_empty(head)))
-		return NULL;
-	hlist_bl_lock(head);
+	hlist_bl_lock(bucket);
 	/* The newest comes first. */
-	hlist_bl_for_each_entry(call, node, head, node) {
+	hlist_bl_for_each_entry(call, node, bucket, node) {
 		if (call->task == current) {
 			found = call;
 			break;
 		}
 	}
-	hlist_bl_unlock(head);
+	hlist_bl_unlock(bucket);
 	return found;
 }

@@ -2,10 +2,11 @@
 #ifndef UMACCT_CALL_H
 #define UMACCT_CALL_H
 
-#include <linux/list_bl.h>
+#include <linux/hash.h>
+#include <linux/sched.h>
 #include <linux/types.h>
-
-struct task_struct;
+/* Needs cpu_relax() and doesn't include it. */
+#include <linux/list_bl.h>
 
 /**
  * struct call - a call of the current task into the driver that hooks deeper
@@ -43,6 +44,30 @@ struct call {
 
 void call_begin(struct call *call);
 void call_end(struct call *call);
-struct call *call_current(void);
+struct call *call_find(struct hlist_bl_head *bucket);
+
+/* Several times as many as there are tasks inside the driver on a busy machine. */
+#define CALL_HASH_BITS	10
+
+extern struct hlist_bl_head call_hash[1 << CALL_HASH_BITS];
+
+static inline struct hlist_bl_head *call_bucket(void)
+{
+	return &call_hash[hash_ptr(current, CALL_HASH_BITS)];
+}
+
+/**
+ * call_current() - the innermost call of the current task
+ *
+ * Context: task context.
+ * Return: the call, or NULL.
+ */
+static inline struct call *call_current(void)
+{
+	struct hlist_bl_head *bucket = call_bucket();
+
+	/* A call of this task would be there. */
+	return likely(hlist_bl_empty(bucket)) ? NULL : call_find(bucket);
+}
 
 #endif /* UMACCT_CALL_H */

@@ -150,16 +150,6 @@ static void charge_quiesce(void)
 }
 
 /**
- * charge_by_driver() - does the driver charge this task's pages by itself?
- *
- * Context: process context.
- */
-bool charge_by_driver(void)
-{
-	return unlikely(driver_profile(HOOK_NVIDIA)->native_charge) && memcg_charges_current();
-}
-
-/**
  * charge_possible() - can charging be switched on?
  * @why: set to a sentence if not
  *

@@ -6,6 +6,7 @@
 
 #include "hooks/call.h"
 #include "hooks/hook.h"
+#include "memcg.h"
 
 extern struct hook hook_gfp;
 
@@ -19,7 +20,12 @@ enum charge_answer {
 enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed);
 bool charge_end(struct call *call);
 void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
-bool charge_by_driver(void);
 bool charge_possible(const char **why);
+
+/* Does the driver charge this task's pages by itself? */
+static inline bool charge_by_driver(void)
+{
+	return unlikely(driver_profile(HOOK_NVIDIA)->native_charge) && memcg_charges_current();
+}
 
 #endif /* UMACCT_CHARGE_H */
