@@ -51,23 +51,28 @@ static void disarm(enum hook_module module)
 			hook_disarm(hook, UMACCT_HOOK_IDLE);
 }
 
-/* Context: after disarm() and probe_drain_begin(). */
-static void forget(enum hook_module module)
+/* What was recorded of a driver is not seen going any more. Context: as forget(). */
+static void drop_records(enum hook_module module)
 {
-	struct driver_profile *profile = &driver_profiles[module];
 	struct hook *hook;
 	u64 dropped;
 
 	for_each_hook(hook)
 		if (hook->module == module)
 			probe_drain(&hook->probe);
-	if (profile->state == UMACCT_DRIVER_HOOKED && module != HOOK_KERNEL) {
-		dropped = ledger_drop(module == HOOK_UVM);
-		if (dropped)
-			pr_info("%s is no longer followed: %llu allocations forgotten\n",
-				module_names[module], dropped);
-	}
-	memset(profile, 0, sizeof(*profile));
+	if (module == HOOK_KERNEL)
+		return;
+	dropped = ledger_drop(module == HOOK_UVM);
+	if (dropped)
+		pr_info("%s is no longer followed: %llu allocations forgotten\n",
+			module_names[module], dropped);
+}
+
+/* Context: after disarm() and probe_drain_begin(). */
+static void forget(enum hook_module module)
+{
+	drop_records(module);
+	memset(&driver_profiles[module], 0, sizeof(driver_profiles[module]));
 }
 
 static void detach(enum hook_module module)
@@ -142,6 +147,8 @@ static void attach(enum hook_module module, const struct module *mod)
 	for_each_hook_reverse(hook)
 		if (hook->module == module && hook->state == UMACCT_HOOK_ARMED)
 			hook_disarm(hook, UMACCT_HOOK_OFF);
+	probe_drain_begin();
+	drop_records(module);
 }
 
 /**
