@@ -169,6 +169,27 @@ static void driver_rearm_fn(struct work_struct *work)
 	driver_rearm();
 }
 
+/**
+ * driver_unenforced() - why isn't everything enforced that is asked for?
+ *
+ * Context: under hook_lock(), as long as the answer is used.
+ * Return: a sentence, or NULL if it is.
+ */
+const char *driver_unenforced(void)
+{
+	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
+	struct hook *hook;
+
+	if (profile->state == UMACCT_DRIVER_ABSENT)
+		return "the driver is not loaded: this holds from the moment it is";
+	if (profile->state != UMACCT_DRIVER_HOOKED)
+		return profile->reason;
+	for_each_hook(hook)
+		if (hook->state == UMACCT_HOOK_FAILED && hook->wanted && hook->wanted())
+			return hook->reason;
+	return NULL;
+}
+
 static int module_of(const struct module *mod)
 {
 	unsigned int i;

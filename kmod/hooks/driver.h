@@ -2,8 +2,11 @@
 #ifndef UMACCT_DRIVER_H
 #define UMACCT_DRIVER_H
 
+#include <linux/types.h>
+
 int drivers_init(void);
 void drivers_exit(void);
 void driver_rearm(void);
+const char *driver_unenforced(void);
 
 #endif /* UMACCT_DRIVER_H */

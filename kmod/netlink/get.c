@@ -3,6 +3,7 @@
  * Answers and dumps. A dump takes one row at a time; it is marked as interrupted if
  * some came or went meanwhile.
  */
+#include <linux/cgroup.h>
 #include <linux/sched.h>
 
 #include <umacct.h>
@@ -19,19 +20,46 @@
 int get_status(struct sk_buff *request, struct genl_info *info)
 {
 	struct sk_buff *skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
+	struct reader *reader = reader_alloc(request);
+	int err = -EMSGSIZE;
 	void *hdr;
 
-	if (!skb)
-		return -ENOMEM;
-	ledger_refresh();
+	if (!skb || !reader) {
+		err = -ENOMEM;
+		goto err;
+	}
 	hdr = genlmsg_put_reply(skb, info, &message_family, 0, UMACCT_CMD_STATUS_GET);
 	if (!hdr || nla_put_string(skb, UMACCT_A_STATUS_MODULE_VERSION, UMACCT_VERSION) ||
-	    message_put_totals(skb) || message_put_driver(skb)) {
-		nlmsg_free(skb);
-		return -EMSGSIZE;
-	}
+	    message_put_totals(skb, reader) || message_put_driver(skb, reader))
+		goto err;
 	genlmsg_end(skb, hdr);
+	reader_free(reader);
 	return genlmsg_reply(skb, info);
+err:
+	nlmsg_free(skb);
+	reader_free(reader);
+	return err;
+}
+
+/*
+ * There is no such account. Whoever may not see all is told so only of cgroups in its
+ * own subtree: it would learn which others have memory.
+ */
+static int nothing_there(const struct reader *reader, u64 id)
+{
+	struct cgroup *cgrp, *own;
+	int err = -EPERM;
+
+	if (reader->all)
+		return -ENOENT;
+	cgrp = cgroup_get_from_id(id);
+	if (IS_ERR(cgrp))
+		return err;
+	for (own = cgrp; reader->own && own; own = cgroup_parent(own))
+		if (cgroup_id(own) == reader->own)
+			err = -ENOENT;
+	cgroup_put(cgrp);
+	return err;
 }
 
 int get_account(struct sk_buff *request, struct genl_info *info)
@@ -67,6 +95,8 @@ int get_account(struct sk_buff *request, struct genl_info *info)
 	else
 		err = message_put_account(skb, reader, account);
 	raw_spin_unlock(&ledger_lock);
+	if (err == -ENOENT)
+		err = nothing_there(reader, nla_get_u64(info->attrs[UMACCT_A_ACCOUNT_ID]));
 	if (err == -ENOENT) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[UMACCT_A_ACCOUNT_ID],
 				    "this cgroup never held driver memory and has no limit");

@@ -8,12 +8,15 @@
 
 #include "compat.h"
 #include "hooks/charge.h"
+#include "hooks/driver.h"
 #include "hooks/table.h"
 #include "hooks/view.h"
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
+#include "ledger/lock.h"
+#include "ledger/settings.h"
 #include "memcg.h"
 #include "netlink/message.h"
 #include "netlink/reader.h"
@@ -145,12 +148,19 @@ int message_put_client(struct sk_buff *skb, const struct reader *reader, const s
 	return 0;
 }
 
-static int put_hook(struct sk_buff *skb, const struct hook *hook)
+/* Nobody else's business is how often a hook was called. */
+static int put_hook_counts(struct sk_buff *skb, const struct hook *hook)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_HOOK_CALLS, probe_calls(&hook->probe) },
 		{ UMACCT_A_HOOK_MISSED, probe_missed(&hook->probe) },
 	};
+
+	return put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_HOOK_PAD);
+}
+
+static int put_hook(struct sk_buff *skb, const struct reader *reader, const struct hook *hook)
+{
 	struct nlattr *nest = nla_nest_start(skb, UMACCT_A_STATUS_HOOK);
 
 	if (!nest ||
@@ -159,17 +169,17 @@ static int put_hook(struct sk_buff *skb, const struct hook *hook)
 	    nla_put_u32(skb, UMACCT_A_HOOK_STATE, hook->state) ||
 	    (hook->required && nla_put_flag(skb, UMACCT_A_HOOK_REQUIRED)) ||
 	    (hook->reason[0] && nla_put_string(skb, UMACCT_A_HOOK_REASON, hook->reason)) ||
-	    put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_HOOK_PAD))
+	    (reader->all && put_hook_counts(skb, hook)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
 }
 
 /* Context: under hook_lock(). */
-static u32 status_flags(void)
+static u32 status_flags(const char *charge_why)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
-	const char *why;
+	const char *view_why;
 	u32 flags = 0;
 
 	if (memcg_on_v2())
@@ -180,25 +190,22 @@ static u32 status_flags(void)
 		flags |= UMACCT_STATUS_NATIVE_CHARGE;
 	if (profile->page_pools)
 		flags |= UMACCT_STATUS_PAGE_POOLS;
-	if (charge_possible(&why))
+	if (!charge_why)
 		flags |= UMACCT_STATUS_CHARGE_READY;
-	if (view_possible(&why))
+	if (view_possible(&view_why))
 		flags |= UMACCT_STATUS_VIEW_READY;
 	if (cgrp_dfl_root.cgrp.nr_descendants)
 		flags |= UMACCT_STATUS_CGROUP_V2;
 	if (probe_selftest())
 		flags |= UMACCT_STATUS_SELFTEST;
+	/* What waits for the driver to come is as it should be. */
+	if ((READ_ONCE(settings.precheck_enabled) || READ_ONCE(settings.throttles)) &&
+	    profile->state != UMACCT_DRIVER_ABSENT && driver_unenforced())
+		flags |= UMACCT_STATUS_UNENFORCED;
 	return flags;
 }
 
-/**
- * message_put_totals() - the ledger's sums, as attributes of a status
- * @skb: the message
- *
- * Context: ledger_lock not held.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
- */
-int message_put_totals(struct sk_buff *skb)
+static int put_all_totals(struct sk_buff *skb)
 {
 	struct ledger_totals totals;
 
@@ -231,35 +238,100 @@ int message_put_totals(struct sk_buff *skb)
 	return 0;
 }
 
+static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
+{
+	u64 usage = 0, charged = 0, managed = 0;
+	struct account *account;
+
+	raw_spin_lock(&ledger_lock);
+	account = account_find_locked(reader->own);
+	if (account && reader_may_see(reader, account)) {
+		usage = account->usage;
+		charged = account->charged;
+		managed = account->managed;
+	}
+	raw_spin_unlock(&ledger_lock);
+	{
+		const struct u64_attr numbers[] = {
+			{ UMACCT_A_STATUS_USAGE, usage },
+			{ UMACCT_A_STATUS_CHARGED, charged },
+			{ UMACCT_A_STATUS_MANAGED, managed },
+		};
+
+		return put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD);
+	}
+}
+
+/**
+ * message_put_totals() - sums, as attributes of a status
+ * @skb: the message
+ * @reader: who asks; may only see all of what it may see all of
+ *
+ * Context: ledger_lock not held.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_totals(struct sk_buff *skb, const struct reader *reader)
+{
+	return reader->all ? put_all_totals(skb) : put_own_totals(skb, reader);
+}
+
 /**
  * message_put_driver() - the driver and the hooks, as attributes of a status
  * @skb: the message
+ * @reader: who asks
  *
  * Context: may sleep.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_driver(struct sk_buff *skb)
+int message_put_driver(struct sk_buff *skb, const struct reader *reader)
 {
 	const struct driver_profile *profile, *uvm;
-	struct hook *hook;
+	const char *why = NULL;
 	int err = -EMSGSIZE;
+	struct hook *hook;
 
 	hook_lock();
 	profile = driver_profile(HOOK_NVIDIA);
 	uvm = driver_profile(HOOK_UVM);
+	if (charge_possible(&why))
+		why = NULL;
 	if (nla_put_u32(skb, UMACCT_A_STATUS_DRIVER_STATE, profile->state) ||
 	    (profile->version[0] &&
 	     nla_put_string(skb, UMACCT_A_STATUS_DRIVER_VERSION, profile->version)) ||
 	    nla_put_u32(skb, UMACCT_A_STATUS_UVM_STATE, uvm->state) ||
 	    (profile->reason[0] &&
 	     nla_put_string(skb, UMACCT_A_STATUS_REASON, profile->reason)) ||
-	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, status_flags()))
+	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, status_flags(why)) ||
+	    (why && nla_put_string(skb, UMACCT_A_STATUS_CHARGE_REASON, why)))
 		goto out;
 	for_each_hook(hook)
-		if (hook_applies(hook) && put_hook(skb, hook))
+		if (hook_applies(hook) && put_hook(skb, reader, hook))
 			goto out;
 	err = 0;
 out:
+	hook_unlock();
+	return err;
+}
+
+/**
+ * message_put_enforcement() - does what was set have an effect?
+ * @skb: the message
+ * @state_attr: number of the attribute for the driver's state
+ * @reason_attr: number of the attribute for why not
+ *
+ * Context: may sleep.
+ * Return: 0, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr)
+{
+	const char *why;
+	int err = 0;
+
+	hook_lock();
+	why = driver_unenforced();
+	if (nla_put_u32(skb, state_attr, driver_profile(HOOK_NVIDIA)->state) ||
+	    (why && nla_put_string(skb, reason_attr, why)))
+		err = -EMSGSIZE;
 	hook_unlock();
 	return err;
 }

@@ -23,6 +23,7 @@
 struct reader *reader_alloc(const struct sk_buff *request)
 {
 	struct reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
+	struct cgroup *own;
 	int len;
 
 	if (!reader)
@@ -30,7 +31,10 @@ struct reader *reader_alloc(const struct sk_buff *request)
 	reader->all = netlink_capable(request, CAP_SYS_ADMIN);
 	reader->pids = get_pid_ns(task_active_pid_ns(current));
 	rcu_read_lock();
-	reader->own = cgroup_id(task_dfl_cgroup(current));
+	own = task_dfl_cgroup(current);
+	/* Where nobody is placed in cgroups of version 2, all are in the root. */
+	if (own->level)
+		reader->own = cgroup_id(own);
 	rcu_read_unlock();
 	len = cgroup_path(current->nsproxy->cgroup_ns->root_cset->dfl_cgrp,
 			  reader->prefix, sizeof(reader->prefix));
@@ -70,7 +74,7 @@ static bool is_within(const struct account *account, u64 id)
  */
 bool reader_may_see(const struct reader *reader, const struct account *account)
 {
-	return reader->all || is_within(account, reader->own);
+	return reader->all || (reader->own && is_within(account, reader->own));
 }
 
 /**

@@ -12,7 +12,7 @@ struct sk_buff;
 /**
  * struct reader - on whose behalf a request is answered
  * @all: sees every account
- * @own: otherwise, sees the subtree of this cgroup
+ * @own: otherwise, sees the subtree of this cgroup; 0: none
  * @subtree: asked for this subtree only, or 0
  * @cursor: dumps: number of the last row that was looked at
  * @pids: pid namespace that pids are told in; referenced

@@ -14,6 +14,7 @@
 #include "ledger/account.h"
 #include "ledger/limit.h"
 #include "ledger/settings.h"
+#include "netlink/message.h"
 #include "netlink/set.h"
 
 /* NL_SET_ERR_MSG() wants its text as a literal; ours are constants too. */
@@ -98,6 +99,31 @@ static int parse_change(struct genl_info *info, struct limit_change *change)
 	return 0;
 }
 
+/* Says whether anything enforces what was just set. */
+static int answer(struct genl_info *info, u64 account_id)
+{
+	struct sk_buff *skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	bool account = info->genlhdr->cmd == UMACCT_CMD_ACCOUNT_SET;
+	void *hdr;
+
+	/* It is done: only the answer is lost. */
+	if (!skb)
+		return 0;
+	hdr = genlmsg_put_reply(skb, info, &message_family, 0, info->genlhdr->cmd);
+	if (!hdr ||
+	    (account && nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_ID, account_id,
+					  UMACCT_A_ACCOUNT_PAD)) ||
+	    message_put_enforcement(skb, account ? UMACCT_A_ACCOUNT_DRIVER_STATE :
+						   UMACCT_A_STATUS_DRIVER_STATE,
+				    account ? UMACCT_A_ACCOUNT_REASON :
+					      UMACCT_A_STATUS_REASON)) {
+		nlmsg_free(skb);
+		return 0;
+	}
+	genlmsg_end(skb, hdr);
+	return genlmsg_reply(skb, info);
+}
+
 int set_account(struct sk_buff *request, struct genl_info *info)
 {
 	struct nlattr **attrs = info->attrs;
@@ -131,7 +157,7 @@ int set_account(struct sk_buff *request, struct genl_info *info)
 		return err;
 	if (change.mask & (LIMIT_VIEW | LIMIT_THROTTLE | LIMIT_CHARGE))
 		driver_rearm();
-	return 0;
+	return answer(info, nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
 }
 
 int set_config(struct sk_buff *request, struct genl_info *info)
@@ -161,5 +187,5 @@ int set_config(struct sk_buff *request, struct genl_info *info)
 		settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
 		driver_rearm();
 	}
-	return 0;
+	return answer(info, 0);
 }
