@@ -6,6 +6,7 @@
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include <linux/string_helpers.h>
 
 #include "debugfs.h"
 #include "hooks/table.h"
@@ -24,6 +25,12 @@ static const char *limit_text(u64 limit, char *buf, size_t len)
 	return buf;
 }
 
+/* What a tenant chose must not look like another column or another line. */
+static void put_name(struct seq_file *seq, const char *name)
+{
+	seq_escape_mem(seq, name, strlen(name), ESCAPE_NAP | ESCAPE_APPEND | ESCAPE_OCTAL, " \\");
+}
+
 static bool show_account(struct seq_file *seq, u64 *cursor)
 {
 	char hard[24], soft[24];
@@ -33,9 +40,11 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 	a = account_after_locked(*cursor);
 	if (a) {
 		*cursor = a->row.seq;
-		seq_printf(seq, "%llu %s %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n",
-			   a->id, a->path, a->usage, a->local, a->peak, a->charged, a->managed,
-			   a->allocs, a->frees, a->failures, a->refusals,
+		seq_printf(seq, "%llu ", a->id);
+		put_name(seq, a->path);
+		seq_printf(seq, " %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n", a->usage,
+			   a->local, a->peak, a->charged, a->managed, a->allocs, a->frees,
+			   a->failures, a->refusals,
 			   limit_text(a->settings.hard, hard, sizeof(hard)),
 			   limit_text(a->settings.soft, soft, sizeof(soft)));
 	}
@@ -55,6 +64,15 @@ static int accounts_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(accounts);
 
+static void put_client(struct seq_file *seq, const struct client *c)
+{
+	seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %d ", pid_nr(c->pid),
+		   c->start_time, account_nearest_online(c->account)->id, c->usage, c->peak,
+		   c->charged, c->managed, c->allocs, c->frees, client_exited(c));
+	put_name(seq, c->comm);
+	seq_putc(seq, '\n');
+}
+
 static bool show_client(struct seq_file *seq, u64 *cursor)
 {
 	struct client *c;
@@ -63,10 +81,8 @@ static bool show_client(struct seq_file *seq, u64 *cursor)
 	c = client_after_locked(*cursor);
 	if (c) {
 		*cursor = c->row.seq;
-		seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %d %s\n",
-			   pid_nr(c->pid), c->start_time, account_nearest_online(c->account)->id, c->usage,
-			   c->peak, c->charged, c->managed, c->allocs, c->frees,
-			   client_exited(c), c->comm);
+		if (!client_is_over(c))
+			put_client(seq, c);
 	}
 	raw_spin_unlock(&ledger_lock);
 	return c;
@@ -77,7 +93,6 @@ static int clients_show(struct seq_file *seq, void *unused)
 	u64 cursor = 0;
 
 	ledger_refresh();
-	/* The name comes last: it may contain spaces. */
 	seq_puts(seq, "pid start_time account usage peak charged managed allocs frees exited comm\n");
 	while (!seq_has_overflowed(seq) && show_client(seq, &cursor))
 		cond_resched();

@@ -99,19 +99,9 @@ struct view {
 	unsigned long left;
 };
 
-/* The account of a cgroup, or of its nearest ancestor that has one. */
-static struct account *nearest_account_locked(struct cgroup *cgrp)
-{
-	struct account *account = NULL;
-
-	for (; cgrp && !account; cgrp = cgroup_parent(cgrp))
-		account = account_find_locked(cgroup_id(cgrp));
-	return account;
-}
-
 static bool view_of_current(struct view *view)
 {
-	u64 left = UMACCT_UNLIMITED, effective = UMACCT_UNLIMITED;
+	u64 left = UMACCT_UNLIMITED, effective;
 	struct account *account;
 	bool asked = false;
 
@@ -119,11 +109,9 @@ static bool view_of_current(struct view *view)
 		return false;
 	rcu_read_lock();
 	raw_spin_lock(&ledger_lock);
-	account = nearest_account_locked(task_dfl_cgroup(current));
-	if (account) {
-		account_update_locked(account);
-		effective = account->effective;
-	}
+	account = account_nearest_locked(task_dfl_cgroup(current));
+	account_update_locked(account);
+	effective = account->effective;
 	for (; account; account = account->parent) {
 		u64 held = account->usage + account->pending;
 

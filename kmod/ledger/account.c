@@ -4,20 +4,20 @@
  * for each of its ancestors.
  *
  * An account doesn't pin its cgroup. When the cgroup is removed, the account's
- * limits go with it, and what it still holds is handed to the nearest online
- * ancestor, as the kernel's own controllers reparent what they have charged. There
- * is no notifier of removal for modules: the tracepoint cgroup_rmdir takes the cgroup
- * away from its account, and asks for a look at all accounts, soon.
+ * settings go with it, and what it still holds is handed to the nearest online
+ * ancestor, as the kernel's own controllers reparent what they have charged.
+ *
+ * An account is added only while its cgroup is online, under the lock under which
+ * the removal of the cgroup takes it away: so the account of a cgroup that is online
+ * has the accounts of all ancestors above it.
  */
 #include <linux/cgroup.h>
 #include <linux/hashtable.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/tracepoint.h>
-#include <linux/workqueue.h>
 
 #include "ledger/account.h"
+#include "ledger/count.h"
 #include "ledger/lock.h"
 
 #define ACCOUNT_HASH_BITS	12
@@ -25,43 +25,11 @@
 /* A path must fit into a netlink message with all the rest; longer ones are not told. */
 #define ACCOUNT_PATH_MAX	2048
 
-/* Removals come in groups; one look for all of them. */
-#define REMOVAL_DELAY		msecs_to_jiffies(20)
-
 struct account *account_root;
 struct rows account_rows;
+bool account_removal_is_told;
 
 static DEFINE_HASHTABLE(account_hash, ACCOUNT_HASH_BITS);
-
-/* Serialises creation, so that a parent is always there before its children. */
-static DEFINE_MUTEX(create_mutex);
-
-static struct tracepoint *rmdir_tracepoint;
-
-static void removal_work_fn(struct work_struct *work);
-static DECLARE_DELAYED_WORK(removal_work, removal_work_fn);
-
-/*
- * Called with interrupts off, and with cgroup_mutex held since the cgroup went
- * offline: its memory, and that of its controllers, goes only later.
- */
-static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
-{
-	struct account *account;
-
-	raw_spin_lock(&ledger_lock);
-	account = account_find_locked(cgroup_id(cgrp));
-	if (account)
-		account->cgrp = NULL;
-	raw_spin_unlock(&ledger_lock);
-	queue_delayed_work(system_wq, &removal_work, REMOVAL_DELAY);
-}
-
-static void match_tracepoint(struct tracepoint *tp, void *data)
-{
-	if (!strcmp(tp->name, "cgroup_rmdir"))
-		rmdir_tracepoint = tp;
-}
 
 /**
  * account_find_locked() - look an account up
@@ -163,6 +131,8 @@ static struct account *account_alloc(struct cgroup *cgrp)
 	account->level = cgrp->level;
 	account->settings = NO_SETTINGS;
 	account->online = true;
+	INIT_LIST_HEAD(&account->members);
+	INIT_LIST_HEAD(&account->untold.list);
 	account->refs = 1;
 out:
 	kfree(path);
@@ -216,19 +186,69 @@ void account_configure_locked(struct account *account, const struct account_sett
 	settings_count_locked(&account->settings, 1);
 }
 
-static void account_add_locked(struct account *account, struct account *parent,
-			       struct cgroup *cgrp)
+static void account_add_locked(struct account *account, struct cgroup *cgrp)
 {
 	lockdep_assert_held(&ledger_lock);
-	/* Once it is offline, nobody may be left to say that it goes. */
-	if (rmdir_tracepoint && (cgrp->self.flags & CSS_ONLINE))
+	/* Nobody may be left to say that it goes. */
+	if (account_removal_is_told)
 		account->cgrp = cgrp;
-	account->parent = parent;
-	if (parent)
-		parent->refs++;
+	if (cgroup_parent(cgrp)) {
+		account->parent = account_find_locked(cgroup_id(cgroup_parent(cgrp)));
+		account->parent->refs++;
+	} else {
+		account_root = account;
+	}
 	account->settings_at = U64_MAX;
 	hash_add(account_hash, &account->hash, account->id);
 	row_add_locked(&account_rows, &account->row);
+}
+
+static bool is_needed_locked(struct cgroup *cgrp)
+{
+	lockdep_assert_held(&ledger_lock);
+	return (cgrp->self.flags & CSS_ONLINE) && !account_find_locked(cgroup_id(cgrp));
+}
+
+/* Has the account of a cgroup made, if it is online; its parent's is there. */
+static bool account_make(struct cgroup *cgrp)
+{
+	struct account *fresh;
+	bool needed;
+
+	raw_spin_lock(&ledger_lock);
+	needed = is_needed_locked(cgrp);
+	raw_spin_unlock(&ledger_lock);
+	if (!needed)
+		return true;
+	fresh = account_alloc(cgrp);
+	if (!fresh)
+		return false;
+	raw_spin_lock(&ledger_lock);
+	if (is_needed_locked(cgrp)) {
+		account_add_locked(fresh, cgrp);
+		fresh = NULL;
+	}
+	raw_spin_unlock(&ledger_lock);
+	kfree(fresh);
+	return true;
+}
+
+/**
+ * account_nearest_locked() - the account of a cgroup or of its nearest ancestor that
+ *	has one
+ * @cgrp: a cgroup of the v2 hierarchy that can't be freed meanwhile
+ *
+ * Context: ledger_lock held.
+ * Return: the account, without a reference. The root always has one.
+ */
+struct account *account_nearest_locked(struct cgroup *cgrp)
+{
+	struct account *account;
+
+	lockdep_assert_held(&ledger_lock);
+	while (!(account = account_find_locked(cgroup_id(cgrp))))
+		cgrp = cgroup_parent(cgrp);
+	return account;
 }
 
 /**
@@ -236,37 +256,21 @@ static void account_add_locked(struct account *account, struct account *parent,
  * @cgrp: a cgroup of the v2 hierarchy that the caller holds
  *
  * Context: may sleep; ledger_lock not held.
- * Return: the account with a reference, or NULL if memory ran out.
+ * Return: the account with a reference, or that of the nearest online ancestor if the
+ *	cgroup was removed; NULL if memory ran out.
  */
 struct account *account_create(struct cgroup *cgrp)
 {
-	struct account *account = NULL, *parent = NULL, *fresh;
+	struct account *account;
 	int level;
 
-	mutex_lock(&create_mutex);
-	for (level = 0; level <= cgrp->level; level++) {
-		struct cgroup *at = cgroup_ancestor(cgrp, level);
-
-		raw_spin_lock(&ledger_lock);
-		account = account_find_locked(cgroup_id(at));
-		if (account && level == cgrp->level)
-			account->refs++;
-		raw_spin_unlock(&ledger_lock);
-		if (!account) {
-			fresh = account_alloc(at);
-			if (!fresh)
-				break;
-			raw_spin_lock(&ledger_lock);
-			account_add_locked(fresh, parent, at);
-			if (level == cgrp->level)
-				fresh->refs++;
-			raw_spin_unlock(&ledger_lock);
-			account = fresh;
-		}
-		/* Removing an account takes the mutex too, so it stays. */
-		parent = account;
-	}
-	mutex_unlock(&create_mutex);
+	for (level = 0; level <= cgrp->level; level++)
+		if (!account_make(cgroup_ancestor(cgrp, level)))
+			return NULL;
+	raw_spin_lock(&ledger_lock);
+	account = account_nearest_locked(cgrp);
+	account->refs++;
+	raw_spin_unlock(&ledger_lock);
 	return account;
 }
 
@@ -287,24 +291,23 @@ struct account *account_open(u64 id)
 	if (IS_ERR(cgrp))
 		return ERR_CAST(cgrp);
 	account = account_create(cgrp);
-	/* Its removal may have been before there was an account to see it. */
-	if (!(READ_ONCE(cgrp->self.flags) & CSS_ONLINE))
-		queue_delayed_work(system_wq, &removal_work, 0);
 	cgroup_put(cgrp);
+	if (account && account->id != id) {
+		account_put(account);
+		return ERR_PTR(-ENOENT);
+	}
 	return account ?: ERR_PTR(-ENOMEM);
 }
 
-static bool cgroup_exists(u64 id)
-{
-	struct cgroup *cgrp = cgroup_get_from_id(id);
-
-	if (IS_ERR(cgrp))
-		return false;
-	cgroup_put(cgrp);
-	return true;
-}
-
-static void account_offline_locked(struct account *account)
+/**
+ * account_offline_locked() - a cgroup was removed
+ * @account: its account, which is online; freed unless it is referenced
+ *
+ * Its settings go; what it holds is its nearest online ancestor's from now on.
+ *
+ * Context: ledger_lock held.
+ */
+void account_offline_locked(struct account *account)
 {
 	struct account *to;
 
@@ -313,6 +316,7 @@ static void account_offline_locked(struct account *account)
 	hash_del(&account->hash);
 	row_remove_locked(&account_rows, &account->row);
 	account->online = false;
+	account->cgrp = NULL;
 	to = account_nearest_online(account);
 	to->local += account->local;
 	to->local_managed += account->local_managed;
@@ -320,71 +324,24 @@ static void account_offline_locked(struct account *account)
 	account_put_locked(account);
 }
 
-/* Hands on what removed cgroups hold. A worker is in the initial cgroup namespace. */
-static void removal_work_fn(struct work_struct *work)
-{
-	struct account *account;
-	u64 seq = 0;
-
-	/* Accounts leave the list here only. */
-	mutex_lock(&create_mutex);
-	for (;;) {
-		raw_spin_lock(&ledger_lock);
-		account = account_after_locked(seq);
-		raw_spin_unlock(&ledger_lock);
-		if (!account)
-			break;
-		seq = account->row.seq;
-		if (account == account_root || cgroup_exists(account->id))
-			continue;
-		raw_spin_lock(&ledger_lock);
-		account_offline_locked(account);
-		raw_spin_unlock(&ledger_lock);
-	}
-	mutex_unlock(&create_mutex);
-}
-
 /**
- * account_refresh() - see to it that removed cgroups are not shown
- *
- * Context: may sleep; ledger_lock not held.
- */
-void account_refresh(void)
-{
-	if (!rmdir_tracepoint)
-		queue_delayed_work(system_wq, &removal_work, 0);
-	flush_delayed_work(&removal_work);
-}
-
-/**
- * account_init() - make the root's account and follow the removal of cgroups
+ * account_init() - make the root's account
  *
  * Context: module initialisation.
  * Return: 0 or an error.
  */
 int account_init(void)
 {
-	int err;
+	struct account *root = account_create(&cgrp_dfl_root.cgrp);
 
-	for_each_kernel_tracepoint(match_tracepoint, NULL);
-	account_root = account_create(&cgrp_dfl_root.cgrp);
-	if (!account_root)
+	if (!root)
 		return -ENOMEM;
-	if (!rmdir_tracepoint) {
-		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed when somebody looks\n");
-		return 0;
-	}
-	err = tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
-	if (err) {
-		rmdir_tracepoint = NULL;
-		account_put(account_root);
-		account_exit();
-	}
-	return err;
+	account_put(root);
+	return 0;
 }
 
 /**
- * account_exit() - undo account_init() and free every account
+ * account_exit() - free every account
  *
  * Context: module exit; nobody else uses the ledger any more.
  */
@@ -392,11 +349,6 @@ void account_exit(void)
 {
 	struct account *account;
 
-	if (rmdir_tracepoint) {
-		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
-		tracepoint_synchronize_unregister();
-	}
-	cancel_delayed_work_sync(&removal_work);
 	raw_spin_lock(&ledger_lock);
 	while ((account = account_after_locked(0))) {
 		row_remove_locked(&account_rows, &account->row);

@@ -8,6 +8,7 @@
 
 #include "ledger/row.h"
 #include "ledger/settings.h"
+#include "ledger/untold.h"
 
 struct cgroup;
 
@@ -32,6 +33,9 @@ struct cgroup;
  *	event and call under way
  * @row: in account_rows, parents before children
  * @cgrp: the cgroup, not referenced; NULL from its removal on
+ * @members: its clients
+ * @idle: how many of them have no record
+ * @untold: see event.c
  * @path: the cgroup's path from the root of the hierarchy
  *
  * The other members are the UMACCT_A_ACCOUNT_* attributes of the same name.
@@ -67,6 +71,9 @@ struct account {
 	struct cgroup *cgrp;
 	struct hlist_node hash;
 	struct row row;
+	struct list_head members;
+	u32 idle;
+	struct untold untold;
 	struct rcu_head rcu;
 	char path[];
 };
@@ -75,10 +82,14 @@ struct account {
 extern struct account *account_root;
 extern struct rows account_rows;
 
+/* Set before there is any but the root's account. */
+extern bool account_removal_is_told;
+
 int account_init(void);
 void account_exit(void);
 struct account *account_find_locked(u64 id);
 struct account *account_after_locked(u64 seq);
+struct account *account_nearest_locked(struct cgroup *cgrp);
 struct account *account_create(struct cgroup *cgrp);
 struct account *account_open(u64 id);
 struct account *account_nearest_online(struct account *account);
@@ -86,6 +97,6 @@ void account_put_locked(struct account *account);
 void account_put(struct account *account);
 void account_update_locked(struct account *account);
 void account_configure_locked(struct account *account, const struct account_settings *settings);
-void account_refresh(void);
+void account_offline_locked(struct account *account);
 
 #endif /* UMACCT_ACCOUNT_H */

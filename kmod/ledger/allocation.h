@@ -6,6 +6,7 @@
 
 struct account;
 struct client;
+struct record;
 
 enum allocation_kind {
 	ALLOCATION_SYSTEM,		/* nv_alloc_pages() for a client */
@@ -27,6 +28,7 @@ enum allocation_kind {
  * @charge: the account asks the kernel to charge
  * @account: whom it will count for; NULL for the driver's own
  * @client: who makes it; NULL for the driver's own
+ * @record: put aside for it, where it must not go unrecorded
  * @penalty_ns: after ledger_end(): how long the task should be made to wait for
  *	being above a soft limit, once it holds no lock of the driver
  * @penalty_id: the account that the wait counts for
@@ -42,6 +44,7 @@ struct allocation {
 	bool charge;
 	struct account *account;
 	struct client *client;
+	struct record *record;
 	u64 penalty_ns;
 	u64 penalty_id;
 };

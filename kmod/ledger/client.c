@@ -1,30 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Clients: one for each process and the account it allocated on. A client stays
- * while its process lives or its memory is held; whichever ends last ends it.
+ * while its memory is held. One that holds nothing stays for what it did, while its
+ * process and its cgroup live, and as long as there are not too many of them.
  */
+#include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
 
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/count.h"
 #include "ledger/lock.h"
+#include "ledger/work.h"
 
 #define CLIENT_HASH_BITS	12
 
 /* How long a client that holds nothing may outlive its process. */
 #define IDLE_DELAY	(2 * HZ)
 
+/*
+ * Clients that hold nothing are kept for what they once did, but no tenant may pile
+ * them up: so many for each account, and the oldest make room. Clients that hold
+ * something are bounded by what they hold. Finding one to drop means passing by some
+ * of those.
+ */
+#define IDLE_MAX	64
+#define IDLE_SEARCH	64
+
 struct rows client_rows;
 
 static DEFINE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
 
 static void idle_work_fn(struct work_struct *work);
-static DECLARE_DELAYED_WORK(idle_work, idle_work_fn);
+static DECLARE_DEFERRABLE_WORK(idle_work, idle_work_fn);
+
+/* One process may have a client in each of many cgroups. */
+static unsigned long hash_key(const struct pid *pid, u64 account_id)
+{
+	return (unsigned long)pid ^ hash_64(account_id, BITS_PER_LONG);
+}
 
 /**
  * client_find_locked() - look a client up
@@ -39,7 +56,7 @@ struct client *client_find_locked(const struct pid *pid, u64 account_id)
 	struct client *client;
 
 	lockdep_assert_held(&ledger_lock);
-	hash_for_each_possible(client_hash, client, hash, (unsigned long)pid)
+	hash_for_each_possible(client_hash, client, hash, hash_key(pid, account_id))
 		if (client->pid == pid && client->account->id == account_id &&
 		    client->account->online)
 			return client;
@@ -85,6 +102,30 @@ struct client *client_alloc(struct account *account)
 	return client;
 }
 
+/* Holds nothing, and no call is under way that may change that. */
+static bool is_idle(const struct client *client)
+{
+	return !client->records && client->refs == 1;
+}
+
+/* Drops idle clients; gives up after a number of others. */
+static void drop_idle_locked(struct account *account, unsigned int nr)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&ledger_lock);
+	for (i = 0; i < IDLE_SEARCH && nr && !list_empty(&account->members); i++) {
+		struct client *client = list_first_entry(&account->members, struct client, member);
+
+		if (is_idle(client)) {
+			client_unlist_locked(client);
+			nr--;
+		} else {
+			list_move_tail(&client->member, &account->members);
+		}
+	}
+}
+
 /**
  * client_add_locked() - list a new client
  * @client: from client_alloc()
@@ -93,12 +134,29 @@ struct client *client_alloc(struct account *account)
  */
 void client_add_locked(struct client *client)
 {
+	struct account *account = client->account;
+
 	lockdep_assert_held(&ledger_lock);
+	if (account->idle >= IDLE_MAX)
+		drop_idle_locked(account, account->idle - IDLE_MAX + 1);
 	client->refs++;
-	hash_add(client_hash, &client->hash, (unsigned long)client->pid);
+	hash_add(client_hash, &client->hash, hash_key(client->pid, account->id));
 	row_add_locked(&client_rows, &client->row);
-	account_nearest_online(client->account)->clients++;
-	queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
+	list_add_tail(&client->member, &account->members);
+	account->idle++;
+	account_nearest_online(account)->clients++;
+	queue_delayed_work(ledger_work, &idle_work, IDLE_DELAY);
+}
+
+/**
+ * client_offline_locked() - an account's cgroup was removed
+ * @account: the account
+ *
+ * Context: ledger_lock held.
+ */
+void client_offline_locked(struct account *account)
+{
+	drop_idle_locked(account, UINT_MAX);
 }
 
 static void client_free_rcu(struct rcu_head *rcu)
@@ -139,8 +197,22 @@ void client_unlist_locked(struct client *client)
 		return;
 	hash_del(&client->hash);
 	row_remove_locked(&client_rows, &client->row);
+	list_del(&client->member);
+	if (!client->records)
+		count_sub(&client->account->idle, 1);
 	count_sub(&account_nearest_online(client->account)->clients, 1);
 	client_put_locked(client);
+}
+
+/**
+ * client_is_over() - holds a client nothing, and never will?
+ * @client: the client
+ *
+ * Context: ledger_lock held.
+ */
+bool client_is_over(const struct client *client)
+{
+	return is_idle(client) && (client_exited(client) || !client->account->online);
 }
 
 /**
@@ -156,7 +228,7 @@ bool client_exited(const struct client *client)
 }
 
 /* Looks at the next client; returns false if there is none. */
-static bool reap_next(u64 *seq, bool *idle)
+static bool reap_next(u64 *seq)
 {
 	struct client *client;
 
@@ -164,42 +236,21 @@ static bool reap_next(u64 *seq, bool *idle)
 	client = client_after_locked(*seq);
 	if (client) {
 		*seq = client->row.seq;
-		if (!client->records) {
-			if (client_exited(client))
-				client_unlist_locked(client);
-			else
-				*idle = true;
-		}
+		if (client_is_over(client))
+			client_unlist_locked(client);
 	}
 	raw_spin_unlock(&ledger_lock);
 	return client;
 }
 
-/* Returns whether there are clients left that hold nothing, to be looked at later. */
-static bool reap(void)
-{
-	bool idle = false;
-	u64 seq = 0;
-
-	while (reap_next(&seq, &idle))
-		cond_resched();
-	return idle;
-}
-
 static void idle_work_fn(struct work_struct *work)
 {
-	if (reap())
-		queue_delayed_work(system_wq, &idle_work, IDLE_DELAY);
-}
+	u64 seq = 0;
 
-/**
- * client_reap() - forget processes that are gone and hold nothing
- *
- * Context: ledger_lock not held; may sleep.
- */
-void client_reap(void)
-{
-	reap();
+	while (reap_next(&seq))
+		cond_resched();
+	if (READ_ONCE(client_rows.nr))
+		queue_delayed_work(ledger_work, &idle_work, IDLE_DELAY);
 }
 
 /**

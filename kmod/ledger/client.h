@@ -19,6 +19,7 @@ struct account;
  * @start_time: as field 22 of /proc/PID/stat, in nanoseconds
  * @refs: one for being listed, one from each record and call under way
  * @records: live allocations
+ * @member: of its account's clients
  * @row: in client_rows; a client that isn't is only waiting for @refs
  * @refused_tid: thread whose allocation was refused last
  * @refused_pages: how many pages it asked for
@@ -44,6 +45,7 @@ struct client {
 	char comm[TASK_COMM_LEN];
 	struct hlist_node hash;
 	struct row row;
+	struct list_head member;
 	struct rcu_head rcu;
 };
 
@@ -56,8 +58,9 @@ struct client *client_alloc(struct account *account);
 void client_add_locked(struct client *client);
 void client_put_locked(struct client *client);
 void client_unlist_locked(struct client *client);
+bool client_is_over(const struct client *client);
 bool client_exited(const struct client *client);
-void client_reap(void);
+void client_offline_locked(struct account *account);
 void client_exit(void);
 
 #endif /* UMACCT_CLIENT_H */

@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Events on their way from an allocation, where the driver's locks are held, to
- * the listeners. A fixed queue takes them; a work item hands them to whom
- * event_init() names. What doesn't fit is dropped, but has used up its sequence
- * number, so that a reader sees the gap.
+ * the listeners. An account keeps what happened on it, with a count, until that is
+ * told: one that retries at its limit takes no more room, and no more of a
+ * listener's time, than its neighbour that is refused once. The accounts that have
+ * something to tell take turns, and a listener gets a batch at a time.
  */
-#include <linux/sched/signal.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
 #include <linux/timekeeping.h>
-#include <linux/workqueue.h>
 
 #include "ledger/account.h"
 #include "ledger/event.h"
 #include "ledger/lock.h"
+#include "ledger/work.h"
 
-#define EVENT_QUEUE	1024
+/* How long what happens is gathered, and how much is told at a time. */
+#define EVENT_DELAY	msecs_to_jiffies(20)
+#define EVENT_BATCH	64
 
 /* Guarded by ledger_lock. */
-static struct event queue[EVENT_QUEUE];
-static unsigned int head, queued;
-static u64 posted, lost;
+static LIST_HEAD(waiting);
+static u32 nr_waiting;
+static struct event_counts counts;
 
-static void (*send_event)(const struct event *event);
+static int (*send_event)(const struct event *event);
 
 static void event_work_fn(struct work_struct *work);
-static DECLARE_WORK(event_work, event_work_fn);
+static DECLARE_DELAYED_WORK(event_work, event_work_fn);
 
 /**
  * event_init() - say who tells the listeners
- * @send: called with each event, by one task at a time; may sleep
+ * @send: called with each event, by one task at a time; may sleep; returns an error
+ *	if not all listeners could be told
  *
  * Context: module initialisation; until then, events wait.
  */
-void event_init(void (*send)(const struct event *event))
+void event_init(int (*send)(const struct event *event))
 {
 	/* Pairs with the acquire below. */
 	smp_store_release(&send_event, send);
@@ -39,7 +44,7 @@ void event_init(void (*send)(const struct event *event))
 }
 
 /**
- * event_post_locked() - queue an event about the current task
+ * event_post_locked() - note an event about the current task
  * @type: what happened
  * @account: of the task
  * @limit_account: whose limit it was, or NULL
@@ -54,104 +59,142 @@ void event_init(void (*send)(const struct event *event))
 void event_post_locked(enum umacct_event_type type, struct account *account,
 		       struct account *limit_account, u64 size, u64 usage, u64 limit)
 {
-	struct event *event;
+	struct untold_event *event = &account->untold.events[type - 1];
 
 	lockdep_assert_held(&ledger_lock);
-	posted++;
-	if (queued == EVENT_QUEUE) {
-		lost++;
-		return;
+	if (list_empty(&account->untold.list)) {
+		account->refs++;
+		list_add_tail(&account->untold.list, &waiting);
+		WRITE_ONCE(nr_waiting, nr_waiting + 1);
 	}
-	event = &queue[(head + queued++) % EVENT_QUEUE];
-	*event = (struct event) {
-		.type = type,
-		.seq = posted,
-		.time = ktime_get_real_ns(),
-		.account = account,
-		.limit_account = limit_account,
-		.pid = task_tgid_nr(current),
-		.size = size,
-		.usage = usage,
-		.limit = limit,
-	};
-	memcpy(event->comm, current->comm, sizeof(event->comm));
-	event->comm[sizeof(event->comm) - 1] = '\0';
-	account->refs++;
 	if (limit_account)
 		limit_account->refs++;
+	if (event->limit_account)
+		account_put_locked(event->limit_account);
+	event->count++;
+	event->time = ktime_get_real_ns();
+	event->size = size;
+	event->usage = usage;
+	event->limit = limit;
+	event->limit_account = limit_account;
+	event->pid = task_tgid_nr(current);
+	memcpy(event->comm, current->comm, sizeof(event->comm));
+	event->comm[sizeof(event->comm) - 1] = '\0';
+}
+
+/* The one that happened first of those that an account has; there is one. */
+static unsigned int first_type(const struct untold *untold)
+{
+	unsigned int i, first = EVENT_TYPES;
+
+	for (i = 0; i < EVENT_TYPES; i++)
+		if (untold->events[i].count &&
+		    (first == EVENT_TYPES ||
+		     untold->events[i].time < untold->events[first].time))
+			first = i;
+	return first;
 }
 
 static bool event_take(struct event *event)
 {
+	struct account *account;
+	unsigned int type;
 	bool taken = false;
 
 	raw_spin_lock(&ledger_lock);
-	if (queued) {
-		*event = queue[head];
-		head = (head + 1) % EVENT_QUEUE;
-		queued--;
+	account = list_first_entry_or_null(&waiting, struct account, untold.list);
+	if (account) {
+		type = first_type(&account->untold);
+		*event = (struct event) {
+			.type = type + 1,
+			.seq = ++counts.sent,
+			.account = account,
+			.what = account->untold.events[type],
+		};
+		account->untold.events[type] = (struct untold_event) { };
+		if (first_type(&account->untold) == EVENT_TYPES) {
+			list_del_init(&account->untold.list);
+			WRITE_ONCE(nr_waiting, nr_waiting - 1);
+		} else {
+			account->refs++;
+			list_move_tail(&account->untold.list, &waiting);
+		}
 		taken = true;
 	}
 	raw_spin_unlock(&ledger_lock);
 	return taken;
 }
 
-static void event_release(struct event *event)
+static void event_release(const struct event *event, bool told)
 {
-	account_put(event->account);
-	if (event->limit_account)
-		account_put(event->limit_account);
+	raw_spin_lock(&ledger_lock);
+	if (!told)
+		counts.lost += event->what.count;
+	if (event->what.limit_account)
+		account_put_locked(event->what.limit_account);
+	account_put_locked(event->account);
+	raw_spin_unlock(&ledger_lock);
+}
+
+static bool send_some(unsigned int nr)
+{
+	/* Pairs with the release above. */
+	int (*send)(const struct event *event) = smp_load_acquire(&send_event);
+	struct event event;
+
+	if (!send)
+		return false;
+	while (nr--) {
+		if (!event_take(&event))
+			return false;
+		event_release(&event, !send(&event));
+	}
+	return true;
 }
 
 static void event_work_fn(struct work_struct *work)
 {
-	/* Pairs with the release above. */
-	void (*send)(const struct event *event) = smp_load_acquire(&send_event);
-	struct event event;
-
-	while (send && event_take(&event)) {
-		send(&event);
-		event_release(&event);
-	}
+	if (send_some(EVENT_BATCH))
+		queue_delayed_work(ledger_work, &event_work, EVENT_DELAY);
 }
 
 /**
- * event_kick() - have queued events sent
+ * event_kick() - have noted events sent
  *
  * Context: any but under ledger_lock.
  */
 void event_kick(void)
 {
-	if (READ_ONCE(queued))
-		schedule_work(&event_work);
+	if (unlikely(READ_ONCE(nr_waiting)))
+		queue_delayed_work(ledger_work, &event_work, EVENT_DELAY);
 }
 
 /**
  * event_counts_locked() - how the delivery of events goes
- * @counts: filled in
+ * @to: filled in
  *
  * Context: ledger_lock held.
  */
-void event_counts_locked(struct event_counts *counts)
+void event_counts_locked(struct event_counts *to)
 {
 	lockdep_assert_held(&ledger_lock);
-	counts->posted = posted;
-	counts->lost = lost;
+	*to = counts;
 }
 
 /**
- * event_flush() - send what is queued
+ * event_flush() - send what was noted
  *
- * Context: may sleep.
+ * Context: may sleep; nobody can post any more.
  */
 void event_flush(void)
 {
-	event_kick();
-	flush_work(&event_work);
+	cancel_delayed_work_sync(&event_work);
+	while (send_some(EVENT_BATCH))
+		cond_resched();
 }
 
 /**
- * event_exit() - forget what is queued
+ * event_exit() - forget what was noted
  *
  * Context: module exit; nobody can post or listen any more.
  */
@@ -159,7 +202,7 @@ void event_exit(void)
 {
 	struct event event;
 
-	cancel_work_sync(&event_work);
+	cancel_delayed_work_sync(&event_work);
 	while (event_take(&event))
-		event_release(&event);
+		event_release(&event, false);
 }

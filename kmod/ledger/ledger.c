@@ -3,8 +3,6 @@
  * The ledger's books: an allocation begins, ends, and is freed one day. See
  * ledger.h for what is kept, lock.h for how it is guarded.
  */
-#include <linux/mm.h>
-
 #include "ledger/account.h"
 #include "ledger/attribution.h"
 #include "ledger/client.h"
@@ -13,20 +11,34 @@
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/record.h"
+#include "ledger/removal.h"
 #include "ledger/settings.h"
+#include "ledger/work.h"
 
+struct workqueue_struct *ledger_work;
+
+/* Guarded by ledger_lock. */
+static u64 unattributed_count;
+
+/*
+ * Somebody asks for limits, a reserve or charging. What can't be put on an account or
+ * can't be recorded, for want of memory, could escape them: it is refused.
+ */
 static noinline bool precheck(struct allocation *alloc)
 {
-	bool allowed = true;
-	u64 available = 0;
+	u64 reserve = READ_ONCE(settings.reserve);
+	u64 available = reserve ? limit_available() : 0;
+	bool allowed = false;
 
-	if (READ_ONCE(settings.reserve))
-		available = (u64)si_mem_available() << PAGE_SHIFT;
+	record_refill();
 	attribution_lock(alloc);
-	if (alloc->account) {
-		allowed = limit_begin_locked(alloc, available);
-		if (!allowed)
-			attribution_put_locked(alloc->account, alloc->client);
+	if (unlikely(!alloc->account || !record_reserve_locked(alloc)))
+		unattributed_count++;
+	else
+		allowed = limit_begin_locked(alloc, reserve, available);
+	if (!allowed) {
+		record_unreserve_locked(alloc);
+		attribution_put_locked(alloc->account, alloc->client);
 	}
 	raw_spin_unlock(&ledger_lock);
 	if (!allowed)
@@ -58,6 +70,7 @@ static noinline void failed_locked(struct allocation *alloc)
 	if (alloc->kind == ALLOCATION_SYSTEM)
 		for (account = alloc->account; account; account = account->parent)
 			account->failures++;
+	record_unreserve_locked(alloc);
 	attribution_put_locked(alloc->account, alloc->client);
 }
 
@@ -126,8 +139,7 @@ u64 ledger_drop(bool managed)
  */
 void ledger_refresh(void)
 {
-	account_refresh();
-	client_reap();
+	removal_refresh();
 }
 
 /**
@@ -146,6 +158,7 @@ void ledger_read_totals(struct ledger_totals *totals)
 		.records = record_totals,
 		.settings = settings,
 		.reserve_count = limit_reserve_count,
+		.unattributed_count = unattributed_count,
 		.accounts = account_rows.nr,
 		.clients = client_rows.nr,
 	};
@@ -163,12 +176,26 @@ int ledger_init(void)
 {
 	int err;
 
+	ledger_work = alloc_workqueue("umacct", WQ_UNBOUND, 0);
+	if (!ledger_work)
+		return -ENOMEM;
 	err = record_init();
 	if (err)
-		return err;
+		goto err_work;
+	err = removal_init();
+	if (err)
+		goto err_record;
 	err = account_init();
 	if (err)
-		record_exit();
+		goto err_removal;
+	return 0;
+
+err_removal:
+	removal_exit();
+err_record:
+	record_exit();
+err_work:
+	destroy_workqueue(ledger_work);
 	return err;
 }
 
@@ -181,10 +208,12 @@ void ledger_exit(void)
 {
 	ledger_drop(false);
 	ledger_drop(true);
+	removal_exit();
 	event_exit();
 	client_exit();
 	account_exit();
 	record_exit();
+	destroy_workqueue(ledger_work);
 	/* Clients are freed by a function of ours. */
 	rcu_barrier();
 }

@@ -29,6 +29,8 @@
  * @settings: see struct settings
  * @events: see struct event_counts
  * @reserve_count: allocations refused for the reserve
+ * @unattributed_count: allocations refused because memory ran out to find out whose
+ *	they were
  * @accounts: how many there are
  * @clients: how many there are
  */
@@ -40,6 +42,7 @@ struct ledger_totals {
 	struct settings settings;
 	struct event_counts events;
 	u64 reserve_count;
+	u64 unattributed_count;
 	u32 accounts;
 	u32 clients;
 };

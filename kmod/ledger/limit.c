@@ -9,6 +9,7 @@
  * thread: that is the same refusal.
  */
 #include <linux/math64.h>
+#include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -70,7 +71,7 @@ static void refuse_hard(struct allocation *alloc, struct account *limiting)
 			  alloc->bytes, limiting->usage, limiting->settings.hard);
 }
 
-static void refuse_reserve(struct allocation *alloc, u64 available)
+static void refuse_reserve(struct allocation *alloc, u64 reserve, u64 available)
 {
 	struct account *account;
 
@@ -81,14 +82,29 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
 		account->reserve_count++;
 	limit_reserve_count++;
 	event_post_locked(UMACCT_EVENT_RESERVE_REFUSED, alloc->account, NULL,
-			  alloc->bytes, available, settings.reserve);
+			  alloc->bytes, available, reserve);
+}
+
+/**
+ * limit_available() - how much memory the driver could have
+ *
+ * MemAvailable, in bytes, without the free pages of CMA areas: the driver's can't be
+ * moved, so they are not taken from there.
+ *
+ * Context: any.
+ */
+u64 limit_available(void)
+{
+	long pages = si_mem_available() - global_zone_page_state(NR_FREE_CMA_PAGES);
+
+	return pages > 0 ? (u64)pages << PAGE_SHIFT : 0;
 }
 
 /**
  * limit_begin_locked() - may this allocation be made?
  * @alloc: its account is known
- * @available: MemAvailable in bytes, taken a moment ago; not used where there
- *	is no reserve
+ * @reserve: what must be left of @available, 0 for nothing; both of a moment ago
+ * @available: see limit_available()
  *
  * If so, its bytes are pending until limit_end_locked(), and @alloc says
  * whether to have it charged.
@@ -96,7 +112,7 @@ static void refuse_reserve(struct allocation *alloc, u64 available)
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-bool limit_begin_locked(struct allocation *alloc, u64 available)
+bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
 {
 	struct account *account = alloc->account;
 
@@ -111,9 +127,9 @@ bool limit_begin_locked(struct allocation *alloc, u64 available)
 			return false;
 		}
 	}
-	if (unlikely(settings.reserve)) {
-		if (reserve_pending + alloc->bytes + settings.reserve > available) {
-			refuse_reserve(alloc, available);
+	if (unlikely(reserve)) {
+		if (reserve_pending + alloc->bytes + reserve > available) {
+			refuse_reserve(alloc, reserve, available);
 			return false;
 		}
 		reserve_pending += alloc->bytes;
@@ -203,7 +219,8 @@ void limit_check_soft_locked(struct account *account, u64 bytes)
  * Everything is changed, or nothing. Limits below the usage are taken.
  *
  * Context: ledger_lock not held.
- * Return: 0; -EINVAL if the soft limit would be above the hard one.
+ * Return: 0; -EINVAL if the soft limit would be above the hard one, -ENOENT if the
+ *	cgroup was removed.
  */
 int limit_set(struct account *account, const struct limit_change *change, const char **why)
 {
@@ -211,6 +228,11 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 	int err = 0;
 
 	raw_spin_lock(&ledger_lock);
+	if (!account->online) {
+		*why = "the cgroup was removed meanwhile";
+		err = -ENOENT;
+		goto out;
+	}
 	to = account->settings;
 	if (change->mask & LIMIT_SOFT)
 		to.soft = change->to.soft;

@@ -33,7 +33,8 @@ enum limit_field {
 /* Allocations refused for the reserve; guarded by ledger_lock. */
 extern u64 limit_reserve_count;
 
-bool limit_begin_locked(struct allocation *alloc, u64 available);
+u64 limit_available(void);
+bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available);
 void limit_end_locked(struct allocation *alloc);
 void limit_penalty(const struct account *account, struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);

@@ -201,7 +201,8 @@ static void remove_managed_locked(const struct record *record)
 static void client_add_record_locked(struct client *client, const struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
-	client->records++;
+	if (!client->records++)
+		count_sub(&client->account->idle, 1);
 	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
 		client->managed += record->bytes;
 		return;
@@ -225,9 +226,12 @@ static void client_remove_record_locked(struct client *client, const struct reco
 		if (record->charged)
 			count_sub(&client->charged, record->bytes);
 	}
-	/* The usual end: a process that exits closes the driver. */
-	if (!--client->records &&
-	    (client_exited(client) ||
+	if (--client->records)
+		return;
+	client->account->idle++;
+	/* The usual end: a process that exits closes the driver. This record refers to it. */
+	if (client->refs == 2 &&
+	    (client_exited(client) || !client->account->online ||
 	     ((current->flags & PF_EXITING) && client->pid == task_tgid(current))))
 		client_unlist_locked(client);
 }
@@ -247,6 +251,32 @@ static void erase_locked(struct record *record)
 	if (record->client)
 		client_remove_record_locked(record->client, record);
 	attribution_put_locked(record->account, record->client);
+}
+
+/**
+ * record_reserve_locked() - put a record aside for an allocation
+ * @alloc: the allocation; gets it
+ *
+ * Context: ledger_lock held.
+ * Return: false if there is none.
+ */
+bool record_reserve_locked(struct allocation *alloc)
+{
+	alloc->record = spare_take_locked();
+	return alloc->record;
+}
+
+/**
+ * record_unreserve_locked() - it is not needed
+ * @alloc: the allocation
+ *
+ * Context: ledger_lock held.
+ */
+void record_unreserve_locked(struct allocation *alloc)
+{
+	if (alloc->record)
+		spare_put_locked(alloc->record);
+	alloc->record = NULL;
 }
 
 static noinline void erase_stale_locked(struct record *record)
@@ -273,7 +303,9 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 	struct record *record, *stale;
 
 	lockdep_assert_held(&ledger_lock);
-	record = alloc->account || alloc->kind == ALLOCATION_DRIVER ? spare_take_locked() : NULL;
+	if (!alloc->record && (alloc->account || alloc->kind == ALLOCATION_DRIVER))
+		alloc->record = spare_take_locked();
+	record = alloc->record;
 	if (unlikely(!record)) {
 		record_totals.untracked += alloc->bytes;
 		record_totals.untracked_count++;

@@ -30,6 +30,8 @@ extern struct record_totals record_totals;
 int record_init(void);
 void record_exit(void);
 void record_refill(void);
+bool record_reserve_locked(struct allocation *alloc);
+void record_unreserve_locked(struct allocation *alloc);
 void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged);
 u64 record_erase_locked(unsigned long key);
 u64 record_drop(bool managed);

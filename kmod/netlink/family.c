@@ -82,24 +82,29 @@ static const struct genl_multicast_group groups[] = {
  * @event: what happened
  *
  * Context: may sleep.
+ * Return: 0, or an error if it can't be told, or if a listener that wants this to be
+ *	known (NETLINK_BROADCAST_ERROR) has no room for it.
  */
-void family_send_event(const struct event *event)
+int family_send_event(const struct event *event)
 {
 	struct sk_buff *skb;
 	void *hdr;
+	int err;
 
 	if (!genl_has_listeners(&message_family, &init_net, 0))
-		return;
+		return 0;
 	skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
 	if (!skb)
-		return;
+		return -ENOMEM;
 	hdr = genlmsg_put(skb, 0, 0, &message_family, 0, UMACCT_CMD_EVENT_NTF);
 	if (!hdr || message_put_event(skb, event)) {
 		nlmsg_free(skb);
-		return;
+		return -EMSGSIZE;
 	}
 	genlmsg_end(skb, hdr);
-	genlmsg_multicast(&message_family, skb, 0, 0, GFP_KERNEL);
+	err = genlmsg_multicast(&message_family, skb, 0, 0, GFP_KERNEL);
+	/* The last one has just left. */
+	return err == -ESRCH ? 0 : err;
 }
 
 /**

@@ -6,6 +6,6 @@ struct event;
 
 int family_init(void);
 void family_exit(void);
-void family_send_event(const struct event *event);
+int family_send_event(const struct event *event);
 
 #endif /* UMACCT_FAMILY_H */

@@ -214,7 +214,7 @@ static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
 	account = client ? account_nearest_online(client->account) : NULL;
 	if (!client) {
 		ret = 0;
-	} else if (reader_asks_for(reader, account)) {
+	} else if (!client_is_over(client) && reader_asks_for(reader, account)) {
 		hdr = dump_row(skb, cb, UMACCT_CMD_CLIENT_GET);
 		if (!hdr || !dump_row_end(skb, hdr, message_put_client(skb, reader, client, account)))
 			ret = -EMSGSIZE;

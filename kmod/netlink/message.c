@@ -222,8 +222,9 @@ static int put_all_totals(struct sk_buff *skb)
 			{ UMACCT_A_STATUS_STALE_COUNT, totals.records.stale_count },
 			{ UMACCT_A_STATUS_RESERVE, totals.settings.reserve },
 			{ UMACCT_A_STATUS_RESERVE_COUNT, totals.reserve_count },
-			{ UMACCT_A_STATUS_EVENTS_SENT, totals.events.posted },
+			{ UMACCT_A_STATUS_EVENTS_SENT, totals.events.sent },
 			{ UMACCT_A_STATUS_EVENTS_LOST, totals.events.lost },
+			{ UMACCT_A_STATUS_UNATTRIBUTED_COUNT, totals.unattributed_count },
 		};
 
 		if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD))
@@ -346,21 +347,22 @@ int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr
  */
 int message_put_event(struct sk_buff *skb, const struct event *event)
 {
-	const struct account *limit = event->limit_account;
+	const struct account *limit = event->what.limit_account;
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_EVENT_SEQ, event->seq },
-		{ UMACCT_A_EVENT_TIME, event->time },
+		{ UMACCT_A_EVENT_TIME, event->what.time },
 		{ UMACCT_A_EVENT_ACCOUNT_ID, event->account->id },
-		{ UMACCT_A_EVENT_SIZE, event->size },
-		{ UMACCT_A_EVENT_USAGE, event->usage },
-		{ UMACCT_A_EVENT_LIMIT, event->limit },
+		{ UMACCT_A_EVENT_SIZE, event->what.size },
+		{ UMACCT_A_EVENT_USAGE, event->what.usage },
+		{ UMACCT_A_EVENT_LIMIT, event->what.limit },
+		{ UMACCT_A_EVENT_COUNT, event->what.count },
 	};
 
 	if (nla_put_u32(skb, UMACCT_A_EVENT_TYPE, event->type) ||
 	    put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_EVENT_PAD) ||
 	    nla_put_string(skb, UMACCT_A_EVENT_PATH, event->account->path) ||
-	    nla_put_u32(skb, UMACCT_A_EVENT_PID, event->pid) ||
-	    nla_put_string(skb, UMACCT_A_EVENT_COMM, event->comm))
+	    nla_put_u32(skb, UMACCT_A_EVENT_PID, event->what.pid) ||
+	    nla_put_string(skb, UMACCT_A_EVENT_COMM, event->what.comm))
 		return -EMSGSIZE;
 	if (limit &&
 	    (nla_put_u64_64bit(skb, UMACCT_A_EVENT_LIMIT_ID, limit->id, UMACCT_A_EVENT_PAD) ||

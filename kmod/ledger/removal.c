@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The removal of cgroups. There is no notifier for modules; the tracepoint
+ * cgroup_rmdir comes when a cgroup is offline for good. On a kernel without it,
+ * whoever looks at the accounts has them looked through first.
+ */
+#include <linux/cgroup.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+
+#include "ledger/account.h"
+#include "ledger/client.h"
+#include "ledger/lock.h"
+#include "ledger/removal.h"
+#include "ledger/work.h"
+
+static struct tracepoint *rmdir_tracepoint;
+
+static void look_work_fn(struct work_struct *work);
+static DECLARE_WORK(look_work, look_work_fn);
+
+static void offline_locked(struct account *account)
+{
+	/* Its clients hold it. */
+	account->refs++;
+	account_offline_locked(account);
+	client_offline_locked(account);
+	account_put_locked(account);
+}
+
+/*
+ * Called with interrupts off, and with cgroup_mutex held since the cgroup went
+ * offline: its memory, and that of its controllers, goes only later.
+ */
+static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
+{
+	struct account *account;
+
+	/* Other hierarchies have the same ids. */
+	if (cgrp->root != &cgrp_dfl_root)
+		return;
+	raw_spin_lock(&ledger_lock);
+	account = account_find_locked(cgroup_id(cgrp));
+	if (account)
+		offline_locked(account);
+	raw_spin_unlock(&ledger_lock);
+}
+
+static void match_tracepoint(struct tracepoint *tp, void *data)
+{
+	if (!strcmp(tp->name, "cgroup_rmdir"))
+		rmdir_tracepoint = tp;
+}
+
+static bool cgroup_exists(u64 id)
+{
+	struct cgroup *cgrp = cgroup_get_from_id(id);
+
+	if (IS_ERR(cgrp))
+		return false;
+	cgroup_put(cgrp);
+	return true;
+}
+
+/* A worker is in the initial cgroup namespace. */
+static void look_work_fn(struct work_struct *work)
+{
+	struct account *account;
+	u64 seq = 0, id;
+
+	for (;; cond_resched()) {
+		raw_spin_lock(&ledger_lock);
+		account = account_after_locked(seq);
+		if (account) {
+			seq = account->row.seq;
+			id = account->id;
+		}
+		raw_spin_unlock(&ledger_lock);
+		if (!account)
+			break;
+		if (cgroup_exists(id))
+			continue;
+		raw_spin_lock(&ledger_lock);
+		account = account_find_locked(id);
+		if (account && account->parent)
+			offline_locked(account);
+		raw_spin_unlock(&ledger_lock);
+	}
+}
+
+/**
+ * removal_refresh() - see to it that removed cgroups are not shown
+ *
+ * Context: may sleep; ledger_lock not held.
+ */
+void removal_refresh(void)
+{
+	if (rmdir_tracepoint)
+		return;
+	queue_work(ledger_work, &look_work);
+	flush_work(&look_work);
+}
+
+/**
+ * removal_init() - follow the removal of cgroups
+ *
+ * Context: module initialisation.
+ * Return: 0 or an error.
+ */
+int removal_init(void)
+{
+	int err;
+
+	for_each_kernel_tracepoint(match_tracepoint, NULL);
+	if (!rmdir_tracepoint) {
+		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed when somebody looks\n");
+		return 0;
+	}
+	err = tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
+	account_removal_is_told = !err;
+	return err;
+}
+
+/**
+ * removal_exit() - undo removal_init()
+ *
+ * Context: module exit.
+ */
+void removal_exit(void)
+{
+	if (rmdir_tracepoint) {
+		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
+		tracepoint_synchronize_unregister();
+	}
+	cancel_work_sync(&look_work);
+}
