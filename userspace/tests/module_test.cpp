@@ -199,6 +199,24 @@ TEST(Module, ARefusalSaysWhichAttributeAndWhetherPrivilegeIsMissing) {
     EXPECT_STREQ(RequestError(ERANGE, "", 0).what(), "Numerical result out of range");
 }
 
+TEST(Module, ValuesHaveTheWordsOfTheAbi) {
+    EXPECT_EQ(name_of(UMACCT_DRIVER_ABSENT), "absent");
+    EXPECT_EQ(name_of(UMACCT_DRIVER_HOOKED), "hooked");
+    EXPECT_EQ(name_of(UMACCT_DRIVER_UNKNOWN), "unknown");
+    EXPECT_EQ(name_of(UMACCT_DRIVER_BROKEN), "broken");
+    EXPECT_EQ(name_of(UMACCT_HOOK_IDLE), "idle");
+    EXPECT_EQ(name_of(UMACCT_HOOK_ARMED), "armed");
+    EXPECT_EQ(name_of(UMACCT_HOOK_OFF), "off");
+    EXPECT_EQ(name_of(UMACCT_HOOK_FAILED), "failed");
+    EXPECT_EQ(name_of(UMACCT_CHARGE_INHERIT), "inherit");
+    EXPECT_EQ(name_of(UMACCT_CHARGE_OFF), "off");
+    EXPECT_EQ(name_of(UMACCT_CHARGE_ON), "on");
+    EXPECT_EQ(name_of(UMACCT_EVENT_SOFT_CROSSED), "soft_crossed");
+    EXPECT_EQ(name_of(UMACCT_EVENT_SOFT_RECOVERED), "soft_recovered");
+    EXPECT_EQ(name_of(UMACCT_EVENT_HARD_REFUSED), "hard_refused");
+    EXPECT_EQ(name_of(UMACCT_EVENT_RESERVE_REFUSED), "reserve_refused");
+}
+
 TEST(Module, ValuesOfANewerModuleHaveAName) {
     EXPECT_EQ(name_of(static_cast<umacct_driver_state>(99)), "unknown");
     EXPECT_EQ(name_of(static_cast<umacct_event_type>(99)), "unknown");

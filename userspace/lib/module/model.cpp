@@ -1,64 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/module/model.h"
 
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
+
 namespace umacct {
+
+namespace {
+
+std::string_view word(std::initializer_list<std::string_view> words, std::size_t value) {
+    return value < words.size() ? std::data(words)[value] : "unknown";
+}
+
+} // namespace
 
 bool Account::configured() const {
     return soft || hard || throttle_ns != 0 || view || charge != UMACCT_CHARGE_INHERIT;
 }
 
 std::string_view name_of(umacct_driver_state state) {
-    switch (state) {
-    case UMACCT_DRIVER_ABSENT:
-        return "absent";
-    case UMACCT_DRIVER_HOOKED:
-        return "hooked";
-    case UMACCT_DRIVER_UNKNOWN:
-        return "unknown";
-    case UMACCT_DRIVER_BROKEN:
-        return "broken";
-    }
-    return "unknown";
+    return word({"absent", "hooked", "unknown", "broken"}, state);
 }
 
 std::string_view name_of(umacct_hook_state state) {
-    switch (state) {
-    case UMACCT_HOOK_IDLE:
-        return "idle";
-    case UMACCT_HOOK_ARMED:
-        return "armed";
-    case UMACCT_HOOK_OFF:
-        return "off";
-    case UMACCT_HOOK_FAILED:
-        return "failed";
-    }
-    return "unknown";
+    return word({"idle", "armed", "off", "failed"}, state);
 }
 
 std::string_view name_of(umacct_charge_mode mode) {
-    switch (mode) {
-    case UMACCT_CHARGE_INHERIT:
-        return "inherit";
-    case UMACCT_CHARGE_OFF:
-        return "off";
-    case UMACCT_CHARGE_ON:
-        return "on";
-    }
-    return "unknown";
+    return word({"inherit", "off", "on"}, mode);
 }
 
 std::string_view name_of(umacct_event_type type) {
-    switch (type) {
-    case UMACCT_EVENT_SOFT_CROSSED:
-        return "soft_crossed";
-    case UMACCT_EVENT_SOFT_RECOVERED:
-        return "soft_recovered";
-    case UMACCT_EVENT_HARD_REFUSED:
-        return "hard_refused";
-    case UMACCT_EVENT_RESERVE_REFUSED:
-        return "reserve_refused";
-    }
-    return "unknown";
+    return word({"unknown", "soft_crossed", "soft_recovered", "hard_refused", "reserve_refused"},
+                type);
 }
 
 } // namespace umacct
