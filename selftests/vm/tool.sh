@@ -4,6 +4,9 @@
 #
 # The umacct tool for a cell's architecture, and the shared libraries that it needs.
 
+# Tests want it soon; whoever counts its instructions, as people have it.
+optimize=${UMACCT_OPTIMIZE:--O1}
+
 # add_tool ROOT: installs the tool, and what checks its JSON, into the root file system
 # ROOT. They are in the cache for as long as nothing changes that they are made from.
 add_tool() {
@@ -19,6 +22,7 @@ add_tool() {
 tool_key() {
 	{
 		cat "$vm/tool.sh"
+		echo "$optimize"
 		"${cross}g++-12" --version 2>/dev/null || g++ --version
 		printf '%s\n' "${sysroot_packages[@]}" "${guest_packages[@]}"
 		dpkg-query -W -f '${Package} ${Version}\n' 'lib*-dev' nlohmann-json3-dev
@@ -85,7 +89,7 @@ configure_tool() {
 	amd64)
 		library_path=(/lib/x86_64-linux-gnu /usr/lib/x86_64-linux-gnu)
 		quietly "$to/configure.log" cmake -G Ninja -S "$clone" -B "$to" \
-			-DCMAKE_BUILD_TYPE=Release
+			-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize"
 		;;
 	arm64)
 		sysroot=$(unpacked "${sysroot_packages[@]}")
@@ -95,7 +99,8 @@ configure_tool() {
 		quietly "$to/configure.log" env \
 			PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
 			cmake -G Ninja -S "$clone" -B "$to" \
-			-DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF \
+			-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
+			-DBUILD_TESTING=OFF \
 			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
 			-DCMAKE_C_COMPILER="${cross}gcc-12" \
 			-DCMAKE_CXX_COMPILER="${cross}g++-12" \
