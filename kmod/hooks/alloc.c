@@ -63,18 +63,11 @@ static __always_inline enum allocation_kind kind_of_caller(void)
 	return unlikely(adapter_may_start()) ? ALLOCATION_DRIVER : ALLOCATION_SYSTEM;
 }
 
-static __always_inline bool alloc_begin(struct allocation *alloc, u32 count, u64 page_size,
-					bool contiguous)
+static __always_inline bool alloc_begin(struct allocation *alloc)
 {
-	*alloc = (struct allocation) {
-		.bytes = bytes_taken(count, page_size, contiguous),
-		.pages = count,
-		.page_size = page_size,
-		.kind = kind_of_caller(),
-	};
 	if (likely(ledger_begin(alloc)))
 		return true;
-	trace_umacct_refuse(alloc->bytes, count, page_size);
+	trace_umacct_refuse(alloc->bytes, alloc->pages, alloc->page_size);
 	return false;
 }
 
@@ -132,12 +125,17 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 									\
 	u32 replace_alloc_pages_##n params				\
 	{								\
+		struct allocation alloc = {				\
+			.bytes = bytes_taken(count, size, contiguous),	\
+			.pages = count,					\
+			.page_size = size,				\
+			.kind = kind_of_caller(),			\
+		};							\
 		u32 status = NV_ERR_NO_MEMORY;				\
-		struct allocation alloc;				\
 		bool charged = false;					\
 									\
 		probe_enter(&hook_alloc_pages_##n.probe);		\
-		if (alloc_begin(&alloc, count, size, contiguous)) {	\
+		if (alloc_begin(&alloc)) {				\
 			if (unlikely(alloc.charge))			\
 				status = charged_alloc_pages_##n(alloc.bytes, &charged, UNWRAP args); \
 			else						\

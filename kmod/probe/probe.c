@@ -20,8 +20,8 @@
  *    to the others.
  *
  * Unloading: nobody may be in our text when it goes. Once a function is unhooked,
- * probe_drain_begin() lets those get to their replacement's first act, where they
- * count themselves in; probe_drain() waits until as many have counted themselves
+ * probe_drain_begin() lets those get to where they count themselves in, before they
+ * may sleep; probe_drain() waits until as many have counted themselves
  * out; probe_drain_end() lets the last of them return.
  */
 #include <linux/cpumask.h>

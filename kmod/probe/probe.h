@@ -56,8 +56,8 @@ void probe_system_exit(void);
  * probe_enter() - say that a replacement was entered
  * @p: the probe that led into it
  *
- * The first thing a replacement does: from here on probe_drain() waits for it;
- * until then, probe_drain_begin() does.
+ * Comes before anything in a replacement that may sleep: from here on probe_drain()
+ * waits for it; until then, probe_drain_begin() does.
  */
 static __always_inline void probe_enter(struct probe *p)
 {
