@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -81,6 +82,32 @@ TEST_F(StateFileTest, AChildThatDiesHangsOrSwellsAnswersNothing) {
         << "an answer is short";
     EXPECT_TRUE(ask(hang).empty());
     EXPECT_LT(Clock::now() - start, 5s);
+}
+
+TEST_F(StateFileTest, WhatGaveNoAnswerIsNotAskedForAgainAtOnce) {
+    StateFiles files("/");
+    const StateReader dies = [](const std::string & /*text*/) -> std::string {
+        raise(SIGKILL);
+        return "x";
+    };
+
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_TRUE(files.ask(file_, dies).empty());
+        files.refresh();
+    }
+    EXPECT_EQ(files.children(), 1U);
+}
+
+TEST_F(StateFileTest, ASignalMeanwhileTakesNothingAway) {
+    std::signal(SIGALRM, [](int /*signal*/) {});
+    ualarm(20'000, 20'000);
+    EXPECT_EQ(ask([](const std::string &text) {
+                  std::this_thread::sleep_for(200ms);
+                  return text;
+              }),
+              (StateFiles::Lines{"a", "b"}));
+    ualarm(0, 0);
+    std::signal(SIGALRM, SIG_DFL);
 }
 
 TEST_F(StateFileTest, IsReadAgainOnlyWhenItChanged) {

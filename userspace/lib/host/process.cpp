@@ -82,7 +82,8 @@ void Pipe::put(int value) const {
     }
 }
 
-std::string Pipe::get_text(std::chrono::milliseconds timeout, std::size_t largest) const {
+std::optional<std::string> Pipe::get_text(std::chrono::milliseconds timeout,
+                                          std::size_t largest) const {
     const auto end = std::chrono::steady_clock::now() + timeout;
     std::array<char, 16384> part{};
     std::string text;
@@ -90,19 +91,21 @@ std::string Pipe::get_text(std::chrono::milliseconds timeout, std::size_t larges
     while (text.size() <= largest) {
         const auto left =
             std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-        if (left.count() <= 0 || !wait(left))
-            return "";
+        if (left.count() <= 0)
+            break;
+        if (!wait(left)) // too late, or a signal
+            continue;
 
         const ssize_t size = read(ends_[0], part.data(), part.size());
         if (size < 0 && errno == EINTR)
             continue;
         if (size <= 0)
-            return "";
+            break;
         text.append(part.data(), static_cast<std::size_t>(size));
         if (const auto complete = text.find('\0'); complete != std::string::npos)
             return text.substr(0, complete);
     }
-    return "";
+    return std::nullopt;
 }
 
 void Pipe::put_text(std::string_view text) const {
@@ -163,8 +166,8 @@ bool drop_privileges(uid_t user) {
     return true;
 }
 
-std::string answer_of_child(const std::function<std::string()> &work,
-                            std::chrono::milliseconds timeout, std::size_t largest) {
+std::optional<std::string> answer_of_child(const std::function<std::string()> &work,
+                                           std::chrono::milliseconds timeout, std::size_t largest) {
     Pipe answer;
     const Process child([&] {
         die_with_parent();

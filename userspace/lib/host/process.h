@@ -61,7 +61,8 @@ public:
     void put(int value) const;
 
     /// The text that was put; empty unless it came whole, within the time and the size.
-    std::string get_text(std::chrono::milliseconds timeout, std::size_t largest) const;
+    std::optional<std::string> get_text(std::chrono::milliseconds timeout,
+                                        std::size_t largest) const;
     void put_text(std::string_view text) const;
 
     /// Closes every other file of this process.
@@ -114,7 +115,7 @@ bool drop_privileges(uid_t user);
 
 /// Runs work in a child process which has no file open; what it returns, or nothing when
 /// that takes longer or is larger, or when the child dies.
-std::string answer_of_child(const std::function<std::string()> &work,
-                            std::chrono::milliseconds timeout, std::size_t largest);
+std::optional<std::string> answer_of_child(const std::function<std::string()> &work,
+                                           std::chrono::milliseconds timeout, std::size_t largest);
 
 } // namespace umacct

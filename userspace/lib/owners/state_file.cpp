@@ -34,7 +34,7 @@ constexpr std::size_t largest_answer = 2U << 20;
 constexpr rlim_t most_memory = 64U << 20; ///< beside what the tool has
 constexpr auto longest_time = 1s;
 
-/// Users' files are not even looked at more often than this, as a look may take time.
+/// How often to look at users' files, as a look may take time, and at what gave no answer.
 constexpr auto period = 10s;
 /// All children for a user's files may take so long in a period; for root's.
 constexpr auto budget_of_user = 1s;
@@ -99,8 +99,7 @@ const StateFiles::Lines &StateFiles::ask(const fs::path &file, const StateReader
     if (is_stale(known, file, user)) {
         auto lines = ask_child(file, read, user);
 
-        if (!lines)
-            known.stamp = {}; // another time
+        known.due = lines && !user ? Clock::time_point::max() : Clock::now() + period;
         known.lines = std::move(lines).value_or(Lines());
     }
     return known.lines;
@@ -120,6 +119,7 @@ const StateFiles::Lines &StateFiles::entries(const fs::path &folder) {
         return known.lines;
 
     std::error_code error;
+    known.due = Clock::time_point::max();
     known.lines.clear();
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
         if (known.lines.size() == most_entries)
@@ -168,21 +168,15 @@ StateFiles::Stamp StateFiles::stamp_of(const fs::path &path) {
 bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_t> user) {
     if (std::exchange(known.generation, generation_) == generation_)
         return false;
-    if (user) {
-        // Below a user's folder may be a file system of his own, which answers when it likes.
-        const auto now = Clock::now();
-
-        if (known.read != Clock::time_point() && now - known.read < period)
-            return false;
-        known.read = now;
-        return true;
-    }
+    // Below a user's folder may be a file system of his own, which answers when it likes.
+    if (user)
+        return Clock::now() >= known.due;
 
     const Stamp found = stamp_of(path);
     const bool same = found == std::exchange(known.stamp, found);
     if (found == Stamp())
         known.lines.clear();
-    return !same && found != Stamp();
+    return found != Stamp() && (!same || Clock::now() >= known.due);
 }
 
 std::optional<StateFiles::Lines>
@@ -196,10 +190,10 @@ StateFiles::ask_child(const fs::path &file, const StateReader &read, std::option
         return std::nullopt;
 
     ++children_;
-    const std::string text =
+    const auto text =
         answer_of_child([&] { return answer(file, read, user); }, longest_time, largest_answer);
     budget.spent += Clock::now() - start;
-    return lines_of(text);
+    return text ? std::optional(lines_of(*text)) : std::nullopt;
 }
 
 std::optional<std::string> read_state_file(const fs::path &file, std::optional<uid_t> user) {

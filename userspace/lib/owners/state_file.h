@@ -70,7 +70,7 @@ private:
     struct Known {
         Lines lines;
         Stamp stamp;                  ///< of root's files
-        Clock::time_point read;       ///< of users' files
+        Clock::time_point due;        ///< when to read it again though it looks the same
         std::uint64_t generation = 0; ///< in which it was looked at
     };
 
@@ -80,9 +80,9 @@ private:
     };
 
     static Stamp stamp_of(const std::filesystem::path &path);
-    /// It has to be read; takes note of what it found.
+    /// It has to be read.
     bool is_stale(Known &known, const std::filesystem::path &path, std::optional<uid_t> user);
-    /// Empty when there is no time left for it.
+    /// Empty when it gave no answer, or there is no time left for it.
     std::optional<Lines> ask_child(const std::filesystem::path &file, const StateReader &read,
                                    std::optional<uid_t> user);
 
