@@ -28,7 +28,7 @@ public:
             throw RequestError(*module_.refuse_with, "the fake module refuses",
                                module_.refused_attribute);
         module_.changes.push_back({command, attributes});
-        return {};
+        return answer(command);
     }
 
     Dump dump(umacct_cmd command, const Payload &attributes) override {
@@ -62,6 +62,16 @@ public:
     }
 
 private:
+    Payload answer(umacct_cmd command) const {
+        Status status;
+
+        if (command == UMACCT_CMD_ACCOUNT_SET)
+            return encode(AccountReply{.enforcement = module_.enforcement});
+        status.driver_state = module_.enforcement.driver_state;
+        status.reason = module_.enforcement.reason;
+        return encode(status);
+    }
+
     /// As the module tells it: by the tree, which a path shows.
     bool is_below(const std::string &path, std::uint64_t id) const {
         return std::any_of(

@@ -30,6 +30,7 @@ struct FakeModule {
     std::optional<int> refuse_with;      ///< errno that every change gets
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
+    Enforcement enforcement;      ///< of every change
     std::vector<Request> changes; ///< what was set
     int dumps = 0;
     bool subscribed = false;

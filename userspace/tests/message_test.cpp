@@ -40,10 +40,16 @@ private:
 
 /// A number of its own in every attribute from the second on, of which strings are text.
 template <class Value>
-Value numbered(int max, std::initializer_list<int> strings, std::initializer_list<int> words) {
+Value numbered(int max, std::initializer_list<int> strings, std::initializer_list<int> words,
+               std::initializer_list<int> others = {}) {
     const Message message;
+    std::vector<int> types;
 
     for (int type = 2; type <= max; ++type) {
+        if (std::find(others.begin(), others.end(), type) == others.end())
+            types.push_back(type);
+    }
+    for (const int type : types) {
         const auto number = static_cast<std::uint64_t>(type);
 
         if (std::find(strings.begin(), strings.end(), type) != strings.end())
@@ -56,7 +62,7 @@ Value numbered(int max, std::initializer_list<int> strings, std::initializer_lis
     const Value value = decode<Value>(message.payload());
     // The way back gives each attribute again.
     EXPECT_EQ(encode(decode<Value>(encode(value))), encode(value));
-    for (int type = 2; type <= max; ++type) {
+    for (const int type : types) {
         const nlattr *found = nla_find(reinterpret_cast<const nlattr *>(encode(value).data()),
                                        static_cast<int>(encode(value).size()), type);
         EXPECT_NE(found, nullptr) << type;
@@ -68,7 +74,8 @@ TEST(Message, OfAnAccount) {
     const auto a =
         numbered<Account>(UMACCT_A_ACCOUNT_MAX, {UMACCT_A_ACCOUNT_PATH},
                           {UMACCT_A_ACCOUNT_LEVEL, UMACCT_A_ACCOUNT_CLIENTS, UMACCT_A_ACCOUNT_VIEW,
-                           UMACCT_A_ACCOUNT_CHARGE, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE});
+                           UMACCT_A_ACCOUNT_CHARGE, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE},
+                          {UMACCT_A_ACCOUNT_DRIVER_STATE, UMACCT_A_ACCOUNT_REASON});
 
     EXPECT_EQ(a.id, UMACCT_A_ACCOUNT_ID);
     EXPECT_EQ(a.parent_id, UMACCT_A_ACCOUNT_PARENT_ID);
@@ -136,15 +143,18 @@ TEST(Message, OfAnEvent) {
     EXPECT_EQ(e.size, UMACCT_A_EVENT_SIZE);
     EXPECT_EQ(e.usage, UMACCT_A_EVENT_USAGE);
     EXPECT_EQ(e.limit, UMACCT_A_EVENT_LIMIT);
+    EXPECT_EQ(e.count, UMACCT_A_EVENT_COUNT);
 }
 
 TEST(Message, OfAStatus) {
-    const auto s = numbered<Status>(
-        UMACCT_A_STATUS_HOOK - 1,
-        {UMACCT_A_STATUS_MODULE_VERSION, UMACCT_A_STATUS_DRIVER_VERSION, UMACCT_A_STATUS_REASON},
-        {UMACCT_A_STATUS_DRIVER_STATE, UMACCT_A_STATUS_UVM_STATE, UMACCT_A_STATUS_FLAGS,
-         UMACCT_A_STATUS_ACCOUNTS, UMACCT_A_STATUS_CLIENTS, UMACCT_A_STATUS_RECORDS,
-         UMACCT_A_STATUS_CHARGE_DEFAULT});
+    const auto s =
+        numbered<Status>(UMACCT_A_STATUS_MAX,
+                         {UMACCT_A_STATUS_MODULE_VERSION, UMACCT_A_STATUS_DRIVER_VERSION,
+                          UMACCT_A_STATUS_REASON, UMACCT_A_STATUS_CHARGE_REASON},
+                         {UMACCT_A_STATUS_DRIVER_STATE, UMACCT_A_STATUS_UVM_STATE,
+                          UMACCT_A_STATUS_FLAGS, UMACCT_A_STATUS_ACCOUNTS, UMACCT_A_STATUS_CLIENTS,
+                          UMACCT_A_STATUS_RECORDS, UMACCT_A_STATUS_CHARGE_DEFAULT},
+                         {UMACCT_A_STATUS_HOOK});
 
     EXPECT_EQ(s.module_version, std::to_string(UMACCT_A_STATUS_MODULE_VERSION));
     EXPECT_EQ(s.driver_state, static_cast<umacct_driver_state>(UMACCT_A_STATUS_DRIVER_STATE));
@@ -168,6 +178,8 @@ TEST(Message, OfAStatus) {
     EXPECT_EQ(s.charge_default, static_cast<umacct_charge_mode>(UMACCT_A_STATUS_CHARGE_DEFAULT));
     EXPECT_EQ(s.events_sent, UMACCT_A_STATUS_EVENTS_SENT);
     EXPECT_EQ(s.events_lost, UMACCT_A_STATUS_EVENTS_LOST);
+    EXPECT_EQ(s.charge_reason, std::to_string(UMACCT_A_STATUS_CHARGE_REASON));
+    EXPECT_EQ(s.unattributed_count, UMACCT_A_STATUS_UNATTRIBUTED_COUNT);
 }
 
 TEST(Message, HooksAreNestedInAStatus) {

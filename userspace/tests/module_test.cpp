@@ -108,6 +108,18 @@ TEST(Module, SendsOnlyWhatIsToChange) {
     EXPECT_FALSE(test::attribute(others, UMACCT_A_ACCOUNT_VIEW));
 }
 
+TEST(Module, SaysWhatBecomesOfAChange) {
+    test::FakeModule fake;
+    Module module(fake.connect());
+
+    fake.enforcement = {.driver_state = UMACCT_DRIVER_UNKNOWN, .reason = "no such version"};
+    for (const Enforcement &made : {module.set_account(9, {.hard = 1}), module.set_reserve(1),
+                                    module.set_charge_default(UMACCT_CHARGE_ON)}) {
+        EXPECT_EQ(made.driver_state, UMACCT_DRIVER_UNKNOWN);
+        EXPECT_EQ(made.reason, "no such version");
+    }
+}
+
 TEST(Module, SetsWhatHoldsForTheMachine) {
     test::FakeModule fake;
 

@@ -33,6 +33,10 @@ std::vector<std::string> warnings(const Status &status) {
                                         hook.name, hook.symbol, hook.missed,
                                         hook.calls + hook.missed));
     }
+    if (status.has(UMACCT_STATUS_UNENFORCED))
+        found.push_back(fmt::format("limits, a reserve or charging are set and nothing enforces "
+                                    "them: {}",
+                                    printable(status.reason)));
     if (status.untracked_count > 0)
         found.push_back(
             fmt::format("{} allocations of {} could not be recorded and are in no account",

@@ -65,6 +65,8 @@ void visit(Way &way, Status &status) {
     way(UMACCT_A_STATUS_CHARGE_DEFAULT, status.charge_default);
     way(UMACCT_A_STATUS_EVENTS_SENT, status.events_sent);
     way(UMACCT_A_STATUS_EVENTS_LOST, status.events_lost);
+    way(UMACCT_A_STATUS_CHARGE_REASON, status.charge_reason);
+    way(UMACCT_A_STATUS_UNATTRIBUTED_COUNT, status.unattributed_count);
     way(UMACCT_A_STATUS_HOOK, status.hooks);
 }
 
@@ -130,6 +132,7 @@ void visit(Way &way, Event &event) {
     way(UMACCT_A_EVENT_SIZE, event.size);
     way(UMACCT_A_EVENT_USAGE, event.usage);
     way(UMACCT_A_EVENT_LIMIT, event.limit);
+    way(UMACCT_A_EVENT_COUNT, event.count);
 }
 
 template <class Way>
@@ -140,6 +143,12 @@ void visit(Way &way, AccountRequest &request) {
     way(UMACCT_A_ACCOUNT_THROTTLE, request.change.throttle_ns);
     way.word(UMACCT_A_ACCOUNT_VIEW, request.change.view);
     way(UMACCT_A_ACCOUNT_CHARGE, request.change.charge);
+}
+
+template <class Way>
+void visit(Way &way, AccountReply &reply) {
+    way(UMACCT_A_ACCOUNT_DRIVER_STATE, reply.enforcement.driver_state);
+    way(UMACCT_A_ACCOUNT_REASON, reply.enforcement.reason);
 }
 
 template <class Way>
@@ -371,6 +380,7 @@ template Account decode<Account>(std::span<const std::byte> payload);
 template Client decode<Client>(std::span<const std::byte> payload);
 template Event decode<Event>(std::span<const std::byte> payload);
 template AccountRequest decode<AccountRequest>(std::span<const std::byte> payload);
+template AccountReply decode<AccountReply>(std::span<const std::byte> payload);
 template ClientRequest decode<ClientRequest>(std::span<const std::byte> payload);
 template ConfigRequest decode<ConfigRequest>(std::span<const std::byte> payload);
 template Payload encode<Status>(const Status &value);
@@ -378,6 +388,7 @@ template Payload encode<Account>(const Account &value);
 template Payload encode<Client>(const Client &value);
 template Payload encode<Event>(const Event &value);
 template Payload encode<AccountRequest>(const AccountRequest &value);
+template Payload encode<AccountReply>(const AccountReply &value);
 template Payload encode<ClientRequest>(const ClientRequest &value);
 template Payload encode<ConfigRequest>(const ConfigRequest &value);
 

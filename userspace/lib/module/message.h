@@ -21,6 +21,11 @@ struct AccountRequest {
     AccountChange change;
 };
 
+/// What ACCOUNT_SET answers.
+struct AccountReply {
+    Enforcement enforcement;
+};
+
 /// What CLIENT_GET is asked.
 struct ClientRequest {
     std::optional<std::uint64_t> account_id; ///< empty for all

@@ -49,6 +49,8 @@ struct Status {
     umacct_charge_mode charge_default = UMACCT_CHARGE_OFF;
     std::uint64_t events_sent = 0;
     std::uint64_t events_lost = 0;
+    std::string charge_reason; ///< why charging can't be switched on; empty where it can
+    std::uint64_t unattributed_count = 0;
     std::vector<Hook> hooks;
 
     std::uint64_t uncharged() const { return usage - charged; }
@@ -135,6 +137,13 @@ struct Event {
     std::uint64_t size = 0;
     std::uint64_t usage = 0;
     std::uint64_t limit = 0;
+    std::uint64_t count = 1; ///< how often it happened since it was told last
+};
+
+/// What becomes of a change that was made.
+struct Enforcement {
+    umacct_driver_state driver_state = UMACCT_DRIVER_HOOKED;
+    std::string reason; ///< why nothing enforces it; empty where the driver is not there yet
 };
 
 /// The words that text and JSON use; "unknown" for values of a newer module.

@@ -39,18 +39,27 @@ std::vector<Client> Module::clients(std::optional<std::uint64_t> subtree) {
     return dump<Client>(UMACCT_CMD_CLIENT_GET, ClientRequest{.account_id = subtree});
 }
 
-void Module::set_account(std::uint64_t id, const AccountChange &change) {
-    transport_->request(UMACCT_CMD_ACCOUNT_SET, encode(AccountRequest{.id = id, .change = change}));
+Enforcement Module::set_account(std::uint64_t id, const AccountChange &change) {
+    return decode<AccountReply>(
+               transport_->request(UMACCT_CMD_ACCOUNT_SET,
+                                   encode(AccountRequest{.id = id, .change = change})))
+        .enforcement;
 }
 
-void Module::set_reserve(std::uint64_t bytes) {
-    transport_->request(UMACCT_CMD_CONFIG_SET,
-                        encode(ConfigRequest{.reserve = bytes, .charge_default = {}}));
+Enforcement Module::set_reserve(std::uint64_t bytes) {
+    return configure({.reserve = bytes, .charge_default = {}});
 }
 
-void Module::set_charge_default(umacct_charge_mode mode) {
-    transport_->request(UMACCT_CMD_CONFIG_SET,
-                        encode(ConfigRequest{.reserve = {}, .charge_default = mode}));
+Enforcement Module::set_charge_default(umacct_charge_mode mode) {
+    return configure({.reserve = {}, .charge_default = mode});
+}
+
+Enforcement Module::configure(const ConfigRequest &request) {
+    const Payload answer = transport_->request(UMACCT_CMD_CONFIG_SET, encode(request));
+    const auto status = decode<Status>(answer);
+
+    return {.driver_state = answer.empty() ? UMACCT_DRIVER_HOOKED : status.driver_state,
+            .reason = status.reason};
 }
 
 void Module::subscribe() {

@@ -32,17 +32,18 @@ public:
     std::vector<Account> accounts(std::optional<std::uint64_t> subtree = {});
     std::vector<Client> clients(std::optional<std::uint64_t> subtree = {});
 
-    void set_account(std::uint64_t id, const AccountChange &change);
+    Enforcement set_account(std::uint64_t id, const AccountChange &change);
     /// 0 switches the reserve off.
-    void set_reserve(std::uint64_t bytes);
+    Enforcement set_reserve(std::uint64_t bytes);
     /// On or off; the default has nothing to inherit.
-    void set_charge_default(umacct_charge_mode mode);
+    Enforcement set_charge_default(umacct_charge_mode mode);
 
     void subscribe();
     /// Waits for events, no longer than timeout; negative waits for ever.
     EventBatch receive(std::chrono::milliseconds timeout);
 
 private:
+    Enforcement configure(const ConfigRequest &request);
     template <class Value, class Request>
     std::vector<Value> dump(umacct_cmd command, const Request &request);
 
