@@ -24,7 +24,8 @@
 #include "ledger/settings.h"
 #include "memcg.h"
 
-DECLARE_REDIRECT_STATIC(unsigned int, compute_gfp_mask, (void *nv, void *at));
+DECLARE_REDIRECT(unsigned int, compute_gfp_mask, (void *nv, void *at));
+DECLARE_KEEP(unsigned int, compute_gfp_mask, (void *nv, void *at));
 DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache, void *priv));
 
 /* Held by calls that rely on the hook; who disarms it waits for them. */

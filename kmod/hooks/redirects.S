@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The ways into and around each function that is redirected, or called. */
-#include "probe/redirect.h"
+#include "probe/redirect.S"
 
 	REDIRECT alloc_pages_8
 	REDIRECT alloc_pages_9

@@ -115,6 +115,7 @@ static struct account *account_alloc(struct cgroup *cgrp)
 {
 	char *path = kmalloc(ACCOUNT_PATH_MAX, GFP_KERNEL);
 	struct account *account;
+	size_t size;
 	int len;
 
 	if (!path)
@@ -123,10 +124,11 @@ static struct account *account_alloc(struct cgroup *cgrp)
 	len = cgroup_path(cgrp, path, ACCOUNT_PATH_MAX);
 	if (len < 0 || len >= ACCOUNT_PATH_MAX)
 		strscpy(path, "(path too long)", ACCOUNT_PATH_MAX);
-	account = kzalloc(struct_size(account, path, strlen(path) + 1), GFP_KERNEL);
+	size = strlen(path) + 1;
+	account = kzalloc(struct_size(account, path, size), GFP_KERNEL);
 	if (!account)
 		goto out;
-	strcpy(account->path, path);
+	memcpy(account->path, path, size);
 	account->id = cgroup_id(cgrp);
 	account->level = cgrp->level;
 	account->settings = NO_SETTINGS;

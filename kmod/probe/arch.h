@@ -22,7 +22,7 @@ static inline bool arch_on_ftrace(const struct kprobe *kp)
 
 #ifdef CONFIG_X86_64
 
-/* Where the thunk that led here left the complement of its target; see redirect.h. */
+/* Where the thunk that led here left the complement of its target; see redirect.S. */
 static __always_inline unsigned long *arch_mark(struct pt_regs *regs)
 {
 	return &regs->r11;

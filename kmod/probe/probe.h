@@ -86,9 +86,8 @@ static __always_inline void probe_leave(struct probe *p)
 	ret original_##name params;			\
 	ret replace_##name params
 
-/* As DECLARE_REDIRECT(), for a function that is static. */
-#define DECLARE_REDIRECT_STATIC(ret, name, params)	\
-	DECLARE_REDIRECT(ret, name, params);		\
+/* For a function that is static, beside DECLARE_REDIRECT(). */
+#define DECLARE_KEEP(ret, name, params)			\
 	ret keep_##name params
 
 /* Declares what redirects.S has for a function that is called, not hooked. */

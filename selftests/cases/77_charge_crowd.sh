@@ -20,7 +20,7 @@ ask holder open
 start_in crowd crowd sh -c "for i in \$(seq $CROWD); do rmtool 'churn 4K' >/dev/null & done; wait"
 # The driver lets one of them in at a time: the others are in its ioctl and wait.
 crowd_is_there() {
-	[ "$(grep -c . "$(cgroup_dir crowd)/cgroup.procs")" -gt $CROWD ]
+	[ "$(grep -c . "$(cgroup_dir crowd)/cgroup.procs")" -gt "$CROWD" ]
 }
 for _ in 1 2 3 4 5 6; do
 	! eventually crowd_is_there || break

@@ -111,7 +111,7 @@ settles() { # DESCRIPTION WANTED TOLERANCE COMMAND...
 # in its own time.
 eventually() { # COMMAND...
 	eventually_end=$(($(cut -d . -f 1 /proc/uptime) + 10))
-	while [ "$(cut -d . -f 1 /proc/uptime)" -le $eventually_end ]; do
+	while [ "$(cut -d . -f 1 /proc/uptime)" -le "$eventually_end" ]; do
 		"$@" && return 0
 		sleep 0.1
 	done

@@ -13,22 +13,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RM_CONTROL_DEVICE "/dev/nvidiactl"
+#define RM_CONTROL_DEVICE	"/dev/nvidiactl"
 
 /* The statuses the tests ask about. */
-#define RM_ERR_INVALID_ARGUMENT 0x1f
-#define RM_ERR_NO_MEMORY 0x51
+#define RM_ERR_INVALID_ARGUMENT	0x1f
+#define RM_ERR_NO_MEMORY	0x51
 
 struct rm_client {
-    int fd;        /* the open control device */
-    uint32_t root; /* the client's handle */
+	int fd;			/* the open control device */
+	uint32_t root;		/* the client's handle */
 };
 
 /* A mapping lives on a file of its own: the driver ties one mapping to one file. */
 struct rm_mapping {
-    int fd;        /* -1 once closed */
-    void *address; /* NULL once unmapped */
-    size_t size;
+	int fd;			/* -1 once closed */
+	void *address;		/* NULL once unmapped */
+	size_t size;
 };
 
 int rm_open(struct rm_client *client);
@@ -39,7 +39,7 @@ int rm_alloc(const struct rm_client *client, uint32_t handle, uint64_t size);
 int rm_free(const struct rm_client *client, uint32_t handle);
 
 int rm_map(const struct rm_client *client, uint32_t handle, size_t size,
-           struct rm_mapping *mapping);
+	   struct rm_mapping *mapping);
 int rm_unmap(struct rm_mapping *mapping);
 void rm_mapping_close(struct rm_mapping *mapping);
 

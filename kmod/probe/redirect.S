@@ -22,8 +22,8 @@
  * arm64: at an ftrace site, x9 holds the return address of the function and x30
  * that of the site. An indirect branch would need a BTI landing pad; a return doesn't.
  */
-#ifndef UMACCT_PROBE_REDIRECT_H
-#define UMACCT_PROBE_REDIRECT_H
+#ifndef UMACCT_PROBE_REDIRECT_S
+#define UMACCT_PROBE_REDIRECT_S
 
 #include <linux/linkage.h>
 
@@ -142,4 +142,4 @@ KEEP \name
 ENTER \name, keep
 .endm
 
-#endif /* UMACCT_PROBE_REDIRECT_H */
+#endif /* UMACCT_PROBE_REDIRECT_S */
