@@ -22,6 +22,7 @@
 
 #include "hooks/charge.h"
 #include "ledger/settings.h"
+#include "ledger/work.h"
 #include "memcg.h"
 
 DECLARE_REDIRECT(unsigned int, compute_gfp_mask, (void *nv, void *at));
@@ -107,7 +108,7 @@ static noinline void see_mask(gfp_t gfp)
 		pr_info("the driver charges its pages by itself\n");
 	}
 	WRITE_ONCE(profile->mask_seen, true);
-	queue_work(system_unbound_wq, &hook_work);
+	queue_work(ledger_work, &hook_work);
 }
 
 /* nv_compute_gfp_mask() */
