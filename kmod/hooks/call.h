@@ -20,9 +20,9 @@
  * @zero_pages: have the page allocator clear them, as the driver was told not to
  * @charged: result: the pages are, as the last two say
  * @srcu: charge.c's
- * @pays: the task can be made to wait when this call ends
- * @delay_ns: result: for how long
- * @delay_account: result: the account that it counts for
+ * @may_wait: the task can be made to wait when this call ends
+ * @penalty_ns: result: for how long
+ * @penalty_id: result: the account that it counts for
  *
  * Lives on the stack of a replacement, so there is one for every call.
  */
@@ -37,9 +37,9 @@ struct call {
 	bool charged;
 	int srcu;
 	u64 bytes;
-	bool pays;
-	u64 delay_ns;
-	u64 delay_account;
+	bool may_wait;
+	u64 penalty_ns;
+	u64 penalty_id;
 };
 
 void call_begin(struct call *call);

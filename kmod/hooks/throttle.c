@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Throttling: a task that allocates above a soft limit pays with time, as above
+ * Throttling: a task that allocates above a soft limit has to wait, as above
  * memory.high.
  *
  * The driver allocates with its API lock held, for all its users, so that is no
- * place to sleep. The allocation only notes what is owed; the task pays when its
+ * place to sleep. The allocation only notes the penalty; the task waits when its
  * ioctl has returned from the driver, with no lock of the driver held: nobody
  * else ever waits for it. A fatal signal ends the wait.
  */
@@ -37,15 +37,15 @@ void throttle_note(u64 penalty_ns, u64 account_id)
 {
 	struct call *call = call_current();
 
-	while (call && !call->pays)
+	while (call && !call->may_wait)
 		call = call->outer;
-	if (call && penalty_ns > call->delay_ns) {
-		call->delay_ns = penalty_ns;
-		call->delay_account = account_id;
+	if (call && penalty_ns > call->penalty_ns) {
+		call->penalty_ns = penalty_ns;
+		call->penalty_id = account_id;
 	}
 }
 
-static void count_delay(u64 account_id, u64 ns)
+static void throttle_count(u64 account_id, u64 ns)
 {
 	struct account *account;
 
@@ -55,27 +55,27 @@ static void count_delay(u64 account_id, u64 ns)
 	raw_spin_unlock(&ledger_lock);
 }
 
-static void pay(const struct call *call)
+static void throttle_wait(const struct call *call)
 {
-	ktime_t delay = ns_to_ktime(call->delay_ns), start = ktime_get();
+	ktime_t delay = ns_to_ktime(call->penalty_ns), start = ktime_get();
 
 	__set_current_state(TASK_KILLABLE);
 	schedule_hrtimeout(&delay, HRTIMER_MODE_REL);
 	__set_current_state(TASK_RUNNING);
-	count_delay(call->delay_account, ktime_to_ns(ktime_sub(ktime_get(), start)));
+	throttle_count(call->penalty_id, ktime_to_ns(ktime_sub(ktime_get(), start)));
 }
 
 long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct call call = { .pays = true, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
+	struct call call = { .may_wait = true, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
 	long ret;
 
 	probe_enter(&hook_ioctl.probe);
 	call_begin(&call);
 	ret = original_ioctl(file, cmd, arg);
 	call_end(&call);
-	if (call.delay_ns)
-		pay(&call);
+	if (call.penalty_ns)
+		throttle_wait(&call);
 	probe_leave(&hook_ioctl.probe);
 	return ret;
 }
