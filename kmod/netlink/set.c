@@ -121,7 +121,8 @@ static int answer(struct genl_info *info, u64 account_id)
 		return 0;
 	}
 	genlmsg_end(skb, hdr);
-	return genlmsg_reply(skb, info);
+	genlmsg_reply(skb, info);
+	return 0;
 }
 
 int set_account(struct sk_buff *request, struct genl_info *info)
