@@ -65,20 +65,6 @@ struct account *account_after_locked(u64 seq)
 }
 
 /**
- * account_nearest_online() - whom an account's memory counts for
- * @account: online or not
- *
- * Context: ledger_lock held.
- * Return: the account itself, or its nearest online ancestor.
- */
-struct account *account_nearest_online(struct account *account)
-{
-	while (unlikely(!account->online))
-		account = account->parent;
-	return account;
-}
-
-/**
  * account_put_locked() - drop a reference
  * @account: the account; freed if this was the last one, with those ancestors
  *	that only it kept

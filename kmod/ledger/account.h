@@ -92,11 +92,24 @@ struct account *account_after_locked(u64 seq);
 struct account *account_nearest_locked(struct cgroup *cgrp);
 struct account *account_create(struct cgroup *cgrp);
 struct account *account_open(u64 id);
-struct account *account_nearest_online(struct account *account);
 void account_put_locked(struct account *account);
 void account_put(struct account *account);
 void account_update_locked(struct account *account);
 void account_configure_locked(struct account *account, const struct account_settings *settings);
 void account_offline_locked(struct account *account);
+
+/**
+ * account_nearest_online() - whom an account's memory counts for
+ * @account: online or not
+ *
+ * Context: ledger_lock held.
+ * Return: the account itself, or its nearest online ancestor.
+ */
+static inline struct account *account_nearest_online(struct account *account)
+{
+	while (unlikely(!account->online))
+		account = account->parent;
+	return account;
+}
 
 #endif /* UMACCT_ACCOUNT_H */

@@ -23,17 +23,7 @@ static struct cgroup *attribution_cgroup(enum allocation_kind kind)
 	    cgroup_subsys_on_dfl(memory_cgrp_subsys))
 		return current->active_memcg->css.cgroup;
 #endif
-	return task_dfl_cgroup(current);
-}
-
-static u64 attribution_cgroup_id(enum allocation_kind kind)
-{
-	u64 id;
-
-	rcu_read_lock();
-	id = cgroup_id(attribution_cgroup(kind));
-	rcu_read_unlock();
-	return id;
+	return rcu_dereference_check(current->cgroups, lockdep_is_held(&ledger_lock))->dfl_cgrp;
 }
 
 /* The account, made if need be, with a reference. */
@@ -102,16 +92,14 @@ void attribution_lock(struct allocation *alloc)
 	__acquires(&ledger_lock)
 {
 	struct client *client = NULL;
-	u64 id;
 
-	if (alloc->account || alloc->kind == ALLOCATION_DRIVER) {
-		raw_spin_lock(&ledger_lock);
-		return;
-	}
-	id = attribution_cgroup_id(alloc->kind);
 	raw_spin_lock(&ledger_lock);
+	if (alloc->account || alloc->kind == ALLOCATION_DRIVER)
+		return;
+	/* Preemption is off, so the cgroup stays. */
 	if (works_for_a_process())
-		client = client_find_locked(task_tgid(current), id);
+		client = client_find_locked(task_tgid(current),
+					    cgroup_id(attribution_cgroup(alloc->kind)));
 	if (likely(client)) {
 		client->refs++;
 		alloc->client = client;
@@ -121,20 +109,4 @@ void attribution_lock(struct allocation *alloc)
 	raw_spin_unlock(&ledger_lock);
 	attribute_slow(alloc);
 	raw_spin_lock(&ledger_lock);
-}
-
-/**
- * attribution_put_locked() - drop the reference of an allocation or a record
- * @account: whom it counts for, or NULL
- * @client: who made it, or NULL
- *
- * Context: ledger_lock held.
- */
-void attribution_put_locked(struct account *account, struct client *client)
-{
-	lockdep_assert_held(&ledger_lock);
-	if (client)
-		client_put_locked(client);
-	else if (account)
-		account_put_locked(account);
 }

@@ -168,18 +168,16 @@ static void client_free_rcu(struct rcu_head *rcu)
 }
 
 /**
- * client_put_locked() - drop a reference
- * @client: the client; freed if this was the last one
+ * client_free_locked() - the last reference was dropped; see client_put_locked()
+ * @client: the client
  *
  * Freeing takes its time, so it is left to RCU.
  *
  * Context: ledger_lock held.
  */
-void client_put_locked(struct client *client)
+void client_free_locked(struct client *client)
 {
 	lockdep_assert_held(&ledger_lock);
-	if (--client->refs)
-		return;
 	account_put_locked(client->account);
 	call_rcu(&client->rcu, client_free_rcu);
 }
@@ -213,18 +211,6 @@ void client_unlist_locked(struct client *client)
 bool client_is_over(const struct client *client)
 {
 	return is_idle(client) && (client_exited(client) || !client->account->online);
-}
-
-/**
- * client_exited() - is the process gone?
- * @client: the client
- *
- * Context: any.
- * Return: true if it has been reaped.
- */
-bool client_exited(const struct client *client)
-{
-	return !pid_has_task(client->pid, PIDTYPE_TGID);
 }
 
 /* Looks at the next client; returns false if there is none. */

@@ -56,11 +56,34 @@ struct client *client_find_locked(const struct pid *pid, u64 account_id);
 struct client *client_after_locked(u64 seq);
 struct client *client_alloc(struct account *account);
 void client_add_locked(struct client *client);
-void client_put_locked(struct client *client);
+void client_free_locked(struct client *client);
 void client_unlist_locked(struct client *client);
 bool client_is_over(const struct client *client);
-bool client_exited(const struct client *client);
 void client_offline_locked(struct account *account);
 void client_exit(void);
+
+/**
+ * client_put_locked() - drop a reference
+ * @client: the client; freed if this was the last one
+ *
+ * Context: ledger_lock held.
+ */
+static inline void client_put_locked(struct client *client)
+{
+	if (unlikely(!--client->refs))
+		client_free_locked(client);
+}
+
+/**
+ * client_exited() - is the process gone?
+ * @client: the client
+ *
+ * Context: any.
+ * Return: true if it has been reaped.
+ */
+static inline bool client_exited(const struct client *client)
+{
+	return !pid_has_task(client->pid, PIDTYPE_TGID);
+}
 
 #endif /* UMACCT_CLIENT_H */

@@ -21,7 +21,7 @@
 
 /* Guarded by ledger_lock. */
 static LIST_HEAD(waiting);
-static u32 nr_waiting;
+u32 event_waiting;
 static struct event_counts counts;
 
 static int (*send_event)(const struct event *event);
@@ -65,7 +65,7 @@ void event_post_locked(enum umacct_event_type type, struct account *account,
 	if (list_empty(&account->untold.list)) {
 		account->refs++;
 		list_add_tail(&account->untold.list, &waiting);
-		WRITE_ONCE(nr_waiting, nr_waiting + 1);
+		WRITE_ONCE(event_waiting, event_waiting + 1);
 	}
 	if (limit_account)
 		limit_account->refs++;
@@ -114,7 +114,7 @@ static bool event_take(struct event *event)
 		account->untold.events[type] = (struct untold_event) { };
 		if (first_type(&account->untold) == EVENT_TYPES) {
 			list_del_init(&account->untold.list);
-			WRITE_ONCE(nr_waiting, nr_waiting - 1);
+			WRITE_ONCE(event_waiting, event_waiting - 1);
 		} else {
 			account->refs++;
 			list_move_tail(&account->untold.list, &waiting);
@@ -159,14 +159,13 @@ static void event_work_fn(struct work_struct *work)
 }
 
 /**
- * event_kick() - have noted events sent
+ * event_start_work() - have noted events sent; see event_kick()
  *
  * Context: any but under ledger_lock.
  */
-void event_kick(void)
+void event_start_work(void)
 {
-	if (unlikely(READ_ONCE(nr_waiting)))
-		queue_delayed_work(ledger_work, &event_work, EVENT_DELAY);
+	queue_delayed_work(ledger_work, &event_work, EVENT_DELAY);
 }
 
 /**

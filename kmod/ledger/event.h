@@ -2,6 +2,7 @@
 #ifndef UMACCT_EVENT_H
 #define UMACCT_EVENT_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 #include "ledger/untold.h"
@@ -33,9 +34,24 @@ struct event_counts {
 void event_init(int (*send)(const struct event *event));
 void event_post_locked(enum umacct_event_type type, struct account *account,
 		       struct account *limit_account, u64 size, u64 usage, u64 limit);
-void event_kick(void);
 void event_counts_locked(struct event_counts *counts);
 void event_flush(void);
 void event_exit(void);
+
+/* Accounts that have something to tell; guarded by ledger_lock. */
+extern u32 event_waiting;
+
+void event_start_work(void);
+
+/**
+ * event_kick() - have noted events sent
+ *
+ * Context: any but under ledger_lock.
+ */
+static inline void event_kick(void)
+{
+	if (unlikely(READ_ONCE(event_waiting)))
+		event_start_work();
+}
 
 #endif /* UMACCT_EVENT_H */

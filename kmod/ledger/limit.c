@@ -146,12 +146,12 @@ bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
 }
 
 /**
- * limit_end_locked() - the driver has made the allocation, or failed
- * @alloc: what limit_begin_locked() said yes to
+ * limit_take_back_locked() - what was pending is no more; see limit_end_locked()
+ * @alloc: the allocation
  *
  * Context: ledger_lock held.
  */
-void limit_end_locked(struct allocation *alloc)
+void limit_take_back_locked(struct allocation *alloc)
 {
 	struct account *account;
 

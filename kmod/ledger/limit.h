@@ -35,9 +35,21 @@ extern u64 limit_reserve_count;
 
 u64 limit_available(void);
 bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available);
-void limit_end_locked(struct allocation *alloc);
+void limit_take_back_locked(struct allocation *alloc);
 void limit_penalty(const struct account *account, struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);
 int limit_set(struct account *account, const struct limit_change *change, const char **why);
+
+/**
+ * limit_end_locked() - the driver has made the allocation, or failed
+ * @alloc: what limit_begin_locked() said yes to, or was not asked about
+ *
+ * Context: ledger_lock held.
+ */
+static inline void limit_end_locked(struct allocation *alloc)
+{
+	if (unlikely(alloc->pending || alloc->pending_reserve))
+		limit_take_back_locked(alloc);
+}
 
 #endif /* UMACCT_LIMIT_H */
