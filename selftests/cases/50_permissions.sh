@@ -50,4 +50,11 @@ as_tenant nltest deny "$(cgroup_id tenant)" >"$TEST_DIR/out" 2>&1
 check "whatever a user sends is refused unless it is its own to read" [ $? -eq 0 ]
 sed 's/^/# /' "$TEST_DIR/out"
 
+# Where cgroups of version 2 aren't used, everybody's processes are in their root.
+# shellcheck disable=SC2016 # expands in the inner shell
+sh -c 'echo $$ >"$0/cgroup.procs" && exec runas "$@"' "$CGROUPS" $UNPRIVILEGED nltest nothing \
+	>"$TEST_DIR/out" 2>&1
+check "in the root, a user sees nothing of anybody" [ $? -eq 0 ]
+sed 's/^/# /' "$TEST_DIR/out"
+
 done_testing

@@ -22,6 +22,10 @@ nltest root >"$TEST_DIR/out" 2>&1
 check "bad requests are refused with a reason, and change nothing" [ $? -eq 0 ]
 sed 's/^/# /' "$TEST_DIR/out"
 
+nltest enforced 1 >"$TEST_DIR/out" 2>&1
+check "a change is answered with the state of the driver, which enforces it" [ $? -eq 0 ]
+sed 's/^/# /' "$TEST_DIR/out"
+
 # Dumps while accounts come and go: every one is whole, or says that it isn't.
 cgroup_leaf coming
 start_in coming mover

@@ -64,6 +64,17 @@ ask holder kernel free
 refused "2049 don't, though 2048 of them would" kernel alloc 2049 4096 0
 is "and none stays" "$(usage held)" 0
 
+# The driver asks again in smaller blocks, from 545 on: that is one refusal.
+if [ "$(driver_major)" -ge 545 ]; then
+	refusals=$(account held refusals)
+	limit held --hard 1M
+	refused "2 MiB are refused in blocks of any size" kernel retry 512 $((2 * MIB)) 0
+	is "and counted once" "$(account held refusals)" $((refusals + 1))
+	refused "asked for again from the start, they are refused again" \
+		kernel retry 512 $((2 * MIB)) 0
+	is "and counted again" "$(account held refusals)" $((refusals + 2))
+fi
+
 limit held --hard 0
 refused "a limit of nothing refuses everything" alloc 4K
 check "no limit" limit held --hard max

@@ -34,10 +34,46 @@ ask holder alloc 4K
 check "the next refusal is the next event" eventually events_are "" 2
 is "numbered so" "$(event seq)" $((first + 1))
 
-# A flood: what doesn't arrive is missed by number, not in silence.
-ask holder insist 64K 20000
-newest=$(status_field events_sent)
-is "every refusal was numbered" "$newest" $((first + 1 + 20000))
+# A flood: it is told often enough to follow, with a count, and nobody else's event
+# waits for it. "nltest listen" prints TYPE SEQ COUNT SIZE PATH.
+nltest listen >"$TEST_DIR/told" &
+holders="$holders $!"
+sleep 1
+
+told() { # NAME: how often something happened in that cgroup, by what was told
+	awk -v path="$(cgroup_path "$1")" '$5 == path { sum += $3 } END { print sum + 0 }' \
+		"$TEST_DIR/told"
+}
+
+told_is() { # NAME COUNT
+	[ "$(told "$1")" -eq "$2" ]
+}
+
+cgroup_leaf neighbour
+limit neighbour --hard 0
+start_in neighbour neighbour
+tell holder insist 64K 20000
+sleep 1
+check "a neighbour is refused once in a flood" fails ask neighbour alloc 4K
+check "which is told" eventually told_is neighbour 1
+answer holder
+check "every refusal of the flood is in a count" eventually told_is parent/leaf 20000
+messages=$(grep -c . "$TEST_DIR/told")
+diag "$messages events for 20,001 refusals"
+check "there are far fewer events than refusals" [ "$messages" -lt 4000 ]
+is "numbered without a gap" "$(awk 'NR > 1 && $2 != last + 1 { gaps++ } { last = $2 }
+	END { print gaps + 0 }' "$TEST_DIR/told")" 0
 check "the watcher still lives" kill -0 "$watcher"
+
+# A listener that never reads, and has the sender told so.
+lost=$(status_field events_lost)
+nltest deaf &
+holders="$holders $!"
+sleep 1
+ask holder insist 64K 20000
+some_lost() {
+	[ "$(status_field events_lost)" -gt "$lost" ]
+}
+check "what a listener had no room for is counted as lost" eventually some_lost
 
 done_testing

@@ -6,8 +6,13 @@
  *
  *	nltest root		as somebody who may change things
  *	nltest deny ID		as somebody who may not, against account ID
+ *	nltest nothing		as somebody who may not even see anything
+ *	nltest enforced STATE	the driver is in this state, and changes are answered so
  *
- * Prints TAP.
+ * These print TAP. The rest are listeners, until they are killed:
+ *
+ *	nltest listen		prints each event: TYPE SEQ COUNT SIZE PATH
+ *	nltest deaf		never reads, and wants the sender to know it
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -39,6 +44,8 @@ struct request {
 };
 
 struct reply {
+	uint64_t present;		/* a bit for each attribute that an object had */
+	uint32_t driver_state;		/* in the answer to ACCOUNT_SET */
 	int error;			/* errno, 0 if it was done */
 	bool interrupted;		/* a dump that must be made again */
 	char message[256];		/* the extended ack's text */
@@ -48,6 +55,7 @@ struct reply {
 
 static int sock = -1;
 static uint16_t family;
+static uint32_t events_group;
 static int tests;
 static int failures;
 
@@ -131,10 +139,57 @@ static void read_extended_ack(const struct nlmsghdr *header, struct reply *reply
 	}
 }
 
+/* The attributes from one place to another: calls a function for each. */
+static void each_attribute(const char *position, const char *end,
+			   void (*visit)(const struct nlattr *attribute, void *context),
+			   void *context)
+{
+	for (; position + NLA_HDRLEN <= end;
+	     position += NLA_ALIGN(((const struct nlattr *)position)->nla_len)) {
+		if (((const struct nlattr *)position)->nla_len < NLA_HDRLEN)
+			return;
+		visit((const void *)position, context);
+	}
+}
+
+static void each_attribute_of(const struct nlmsghdr *header,
+			      void (*visit)(const struct nlattr *attribute, void *context),
+			      void *context)
+{
+	each_attribute((const char *)NLMSG_DATA(header) + GENL_HDRLEN,
+		       (const char *)header + header->nlmsg_len, visit, context);
+}
+
+static uint16_t type_of(const struct nlattr *attribute)
+{
+	return attribute->nla_type & NLA_TYPE_MASK;
+}
+
+static const void *data_of(const struct nlattr *attribute)
+{
+	return (const char *)attribute + NLA_HDRLEN;
+}
+
+static void note_attribute(const struct nlattr *attribute, void *context)
+{
+	struct reply *reply = context;
+
+	reply->present |= 1ull << (type_of(attribute) % 64);
+	/* In objects of other kinds, it is something else that nobody looks at. */
+	if (type_of(attribute) == UMACCT_A_ACCOUNT_DRIVER_STATE)
+		memcpy(&reply->driver_state, data_of(attribute), sizeof(reply->driver_state));
+}
+
+static bool has(const struct reply *reply, int attribute)
+{
+	return reply->present & (1ull << attribute);
+}
+
 static void add_object(const struct nlmsghdr *header, struct reply *reply)
 {
 	const unsigned char *data = NLMSG_DATA(header);
 
+	each_attribute_of(header, note_attribute, reply);
 	reply->objects++;
 	for (uint32_t i = 0; i < header->nlmsg_len - NLMSG_HDRLEN; i++)
 		reply->checksum = reply->checksum * 31 + data[i];
@@ -178,12 +233,28 @@ static struct reply transact(const struct request *request)
 	}
 }
 
+/* The family has one group of listeners. */
+static void read_family(const struct nlattr *attribute, void *context)
+{
+	const char *end = (const char *)attribute + attribute->nla_len;
+	int depth = *(int *)(context ? context : &(int){ 0 });
+
+	if (depth == 2) {
+		if (type_of(attribute) == CTRL_ATTR_MCAST_GRP_ID)
+			memcpy(&events_group, data_of(attribute), sizeof(events_group));
+	} else if (depth == 1 || type_of(attribute) == CTRL_ATTR_MCAST_GROUPS) {
+		depth++;
+		each_attribute(data_of(attribute), end, read_family, &depth);
+	} else if (type_of(attribute) == CTRL_ATTR_FAMILY_ID) {
+		memcpy(&family, data_of(attribute), sizeof(family));
+	}
+}
+
 static void find_family(void)
 {
 	static char buffer[8192];
 	struct request request = new_request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0);
 	const struct nlmsghdr *header = (void *)buffer;
-	const char *position, *end;
 
 	request.genl.version = 1;
 	request.header.nlmsg_flags &= ~NLM_F_ACK;
@@ -193,14 +264,7 @@ static void find_family(void)
 		printf("1..0 # SKIP the umacct netlink family is not there\n");
 		exit(4);
 	}
-	end = buffer + header->nlmsg_len;
-	for (position = (char *)NLMSG_DATA(header) + GENL_HDRLEN; position + NLA_HDRLEN <= end;
-	     position += NLA_ALIGN(((struct nlattr *)position)->nla_len)) {
-		const struct nlattr *attribute = (const void *)position;
-
-		if (attribute->nla_type == CTRL_ATTR_FAMILY_ID)
-			memcpy(&family, position + NLA_HDRLEN, sizeof(family));
-	}
+	each_attribute_of(header, read_family, NULL);
 }
 
 /* --- what the module says ---------------------------------------------------- */
@@ -414,6 +478,143 @@ static int run_root(void)
 	return finish();
 }
 
+static void test_status_of_others(void)
+{
+	static const int numbers[] = {
+		UMACCT_A_STATUS_DRIVER_USAGE, UMACCT_A_STATUS_DRIVER_PEAK,
+		UMACCT_A_STATUS_UNTRACKED, UMACCT_A_STATUS_UNTRACKED_COUNT,
+		UMACCT_A_STATUS_STALE_COUNT, UMACCT_A_STATUS_ACCOUNTS,
+		UMACCT_A_STATUS_CLIENTS, UMACCT_A_STATUS_RECORDS,
+		UMACCT_A_STATUS_RESERVE, UMACCT_A_STATUS_RESERVE_COUNT,
+		UMACCT_A_STATUS_CHARGE_DEFAULT, UMACCT_A_STATUS_EVENTS_SENT,
+		UMACCT_A_STATUS_EVENTS_LOST, UMACCT_A_STATUS_UNATTRIBUTED_COUNT,
+	};
+	struct request request = new_request(family, UMACCT_CMD_STATUS_GET, 0);
+	struct reply reply = transact(&request);
+	bool told = false;
+
+	result(has(&reply, UMACCT_A_STATUS_MODULE_VERSION) &&
+	       has(&reply, UMACCT_A_STATUS_DRIVER_STATE) && has(&reply, UMACCT_A_STATUS_USAGE),
+	       "the status has a version, a state and a usage");
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		told = told || has(&reply, numbers[i]);
+	result(!told, "and no number that is not one's own");
+}
+
+/* Unprivileged, in the root of the hierarchy: all that isn't in cgroups is there. */
+static int run_nothing(void)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+
+	test_status_of_others();
+	result(dump(UMACCT_CMD_ACCOUNT_GET).objects == 0, "a dump of accounts has none");
+	result(dump(UMACCT_CMD_CLIENT_GET).objects == 0, "a dump of processes has none");
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, ROOT_ACCOUNT);
+	refused("ACCOUNT_GET of the root", &request, EPERM);
+	return finish();
+}
+
+static int run_enforced(uint32_t state)
+{
+	struct request request = account_set(ROOT_ACCOUNT);
+	struct reply reply;
+
+	put_u64(&request, UMACCT_A_ACCOUNT_SOFT, UMACCT_UNLIMITED);
+	reply = transact(&request);
+	result(!reply.error && has(&reply, UMACCT_A_ACCOUNT_ID) &&
+	       has(&reply, UMACCT_A_ACCOUNT_DRIVER_STATE), "ACCOUNT_SET tells the driver's state");
+	result(reply.driver_state == state, "which is the right one");
+	result(has(&reply, UMACCT_A_ACCOUNT_REASON) == (state != UMACCT_DRIVER_HOOKED),
+	       "and why nothing enforces it, if nothing does");
+	request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
+	put_u64(&request, UMACCT_A_STATUS_RESERVE, 0);
+	reply = transact(&request);
+	result(!reply.error && has(&reply, UMACCT_A_STATUS_DRIVER_STATE),
+	       "CONFIG_SET tells the driver's state");
+	result(has(&reply, UMACCT_A_STATUS_REASON) == (state != UMACCT_DRIVER_HOOKED),
+	       "and why nothing enforces it, if nothing does");
+	return finish();
+}
+
+/* --- listeners ---------------------------------------------------------------- */
+
+static void join_events(void)
+{
+	if (setsockopt(sock, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &events_group,
+		       sizeof(events_group))) {
+		perror("events");
+		exit(1);
+	}
+}
+
+struct told {
+	uint32_t type;
+	uint64_t seq, count, size;
+	const char *path;
+};
+
+static void read_event(const struct nlattr *attribute, void *context)
+{
+	struct told *told = context;
+
+	switch (type_of(attribute)) {
+	case UMACCT_A_EVENT_TYPE:
+		memcpy(&told->type, data_of(attribute), sizeof(told->type));
+		break;
+	case UMACCT_A_EVENT_SEQ:
+		memcpy(&told->seq, data_of(attribute), sizeof(told->seq));
+		break;
+	case UMACCT_A_EVENT_COUNT:
+		memcpy(&told->count, data_of(attribute), sizeof(told->count));
+		break;
+	case UMACCT_A_EVENT_SIZE:
+		memcpy(&told->size, data_of(attribute), sizeof(told->size));
+		break;
+	case UMACCT_A_EVENT_PATH:
+		told->path = data_of(attribute);
+		break;
+	}
+}
+
+static int run_listen(void)
+{
+	static char buffer[65536];
+	struct timeval forever = { 0 };
+
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
+	join_events();
+	for (;;) {
+		struct told told = { .count = 1, .path = "" };
+		const struct nlmsghdr *header = (void *)buffer;
+		ssize_t length = recv(sock, buffer, sizeof(buffer), 0);
+
+		if (length < 0 && errno == ENOBUFS) {
+			printf("overrun\n");
+		} else if (length < 0) {
+			perror("events");
+			return 1;
+		} else if (NLMSG_OK(header, length)) {
+			each_attribute_of(header, read_event, &told);
+			printf("%u %llu %llu %llu %s\n", told.type, (unsigned long long)told.seq,
+			       (unsigned long long)told.count, (unsigned long long)told.size,
+			       told.path);
+		}
+		fflush(stdout);
+	}
+}
+
+static _Noreturn void run_deaf(void)
+{
+	int one = 1;
+
+	/* The kernel makes it the least there is: two events fill it. */
+	setsockopt(sock, SOL_SOCKET, SO_RCVBUF, &one, sizeof(one));
+	setsockopt(sock, SOL_NETLINK, NETLINK_BROADCAST_ERROR, &one, sizeof(one));
+	join_events();
+	for (;;)
+		pause();
+}
+
 static int run_deny(uint64_t id)
 {
 	struct request request = account_set(id);
@@ -429,6 +630,11 @@ static int run_deny(uint64_t id)
 	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
 	put_u64(&request, UMACCT_A_ACCOUNT_ID, id);
 	result(!transact(&request).error, "ACCOUNT_GET of one's own");
+	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, NO_SUCH_ACCOUNT);
+	refused("ACCOUNT_GET of what doesn't exist, as of what is somebody else's", &request,
+		EPERM);
+	test_status_of_others();
 	return finish();
 }
 
@@ -440,6 +646,15 @@ int main(int argc, char **argv)
 		return run_root();
 	if (argc == 3 && !strcmp(argv[1], "deny"))
 		return run_deny(strtoull(argv[2], NULL, 10));
-	fprintf(stderr, "usage: %s root | deny ID\n", argv[0]);
+	if (argc == 2 && !strcmp(argv[1], "nothing"))
+		return run_nothing();
+	if (argc == 3 && !strcmp(argv[1], "enforced"))
+		return run_enforced(strtoul(argv[2], NULL, 10));
+	if (argc == 2 && !strcmp(argv[1], "listen"))
+		return run_listen();
+	if (argc == 2 && !strcmp(argv[1], "deaf"))
+		run_deaf();
+	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | listen | deaf\n",
+		argv[0]);
 	return 2;
 }

@@ -9,16 +9,21 @@
  *	alloc PAGES PAGE_SIZE CONTIGUOUS [COUNT]
  *	free
  *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+ *	retry PAGES PAGE_SIZE CONTIGUOUS
  *	memory
  *	hide SYMBOL
  *	unhide
  *	native 0|1
+ *	fail SYMBOL COUNT
  *
- * "memory" says what the kernel's own users of these figures are told about the
- * machine's memory, in bytes. "hide" puts a probe on a function that keeps its calls
- * from the probes that were there before, by kprobes, until "unhide". "native 1" has the
- * driver ask the kernel to charge its pages, as its releases from 615 on do, for whoever
- * calls the function that computes the mask.
+ * "retry" does what the driver does when it is refused: it asks for the same pages in
+ * smaller and smaller blocks, down to single pages. "memory" says what the kernel's own
+ * users of these figures are told about the machine's memory, in bytes. "hide" puts a
+ * probe on a function that keeps its calls from the probes that were there before, by
+ * kprobes, until "unhide". "native 1" has the driver ask the kernel to charge its pages,
+ * as its releases from 615 on do, for whoever calls the function that computes the mask.
+ * "fail" has the next COUNT calls of a function return 0 at once, as if memory had run
+ * out.
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -308,6 +313,80 @@ static bool driver_can_walk(const struct holder *holder, const struct shape *sha
 	       shape->pages % block_pages == 0;
 }
 
+/* As the driver's own callers do, all in one go. */
+static int run_retry(struct holder *holder, const struct shape *shape)
+{
+	struct shape smaller = *shape;
+	int err;
+
+	for (;;) {
+		err = run_alloc(holder, &smaller);
+		if (err || smaller.page_size == PAGE_SIZE || !list_empty(&holder->blocks))
+			return err;
+		smaller.page_size = max_t(u32, smaller.page_size >> 5, PAGE_SIZE);
+	}
+}
+
+/* --- functions that fail --- */
+
+static DEFINE_MUTEX(failure_lock);
+static atomic_t failures_left;
+
+/* What a failing function does instead: its result is in its register already. */
+static noinline __used void return_at_once(void)
+{
+	barrier();
+}
+
+static int fail_function(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (atomic_dec_if_positive(&failures_left) < 0)
+		return 0;
+	regs_set_return_value(regs, 0);
+	instruction_pointer_set(regs, (unsigned long)return_at_once);
+	return 1;
+}
+NOKPROBE_SYMBOL(fail_function);
+
+/* Its presence keeps the kernel from replacing the probe by a jump that ignores us. */
+static void after_function(struct kprobe *probe, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+static char failure_symbol[64];
+static struct kprobe failure;
+
+static void end_failures(void)
+{
+	if (failure.symbol_name || failure.addr)
+		unregister_kprobe(&failure);
+	failure = (struct kprobe) { };
+}
+
+static int run_fail(struct holder *holder, const char *arguments)
+{
+	unsigned int count;
+	int err = -EINVAL;
+
+	if (sscanf(arguments, "%63s %u", failure_symbol, &count) != 2)
+		return -EINVAL;
+	mutex_lock(&failure_lock);
+	end_failures();
+	atomic_set(&failures_left, count);
+	failure = (struct kprobe) {
+		.addr = (void *)find_symbol(failure_symbol),
+		.pre_handler = fail_function,
+		.post_handler = after_function,
+	};
+	if (failure.addr)
+		err = register_kprobe(&failure);
+	if (err)
+		failure = (struct kprobe) { };
+	mutex_unlock(&failure_lock);
+	set_result(holder, "status=0x0\n");
+	return err;
+}
+
 static void run_memory(struct holder *holder)
 {
 	struct sysinfo info;
@@ -384,8 +463,10 @@ static int run_native(bool on)
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
-	bool bench;
+	bool bench, retry;
 
+	if (str_has_prefix(command, "fail "))
+		return run_fail(holder, command + strlen("fail "));
 	if (str_has_prefix(command, "memory")) {
 		run_memory(holder);
 		return 0;
@@ -409,11 +490,14 @@ static int run_command(struct holder *holder, const char *command)
 		return 0;
 	}
 	bench = str_has_prefix(command, "bench ");
-	if (!bench && !str_has_prefix(command, "alloc "))
+	retry = str_has_prefix(command, "retry ");
+	if (!bench && !retry && !str_has_prefix(command, "alloc "))
 		return -EINVAL;
 	if (parse_shape(command + strlen("alloc "), &shape) || !driver_can_walk(holder, &shape))
 		return -EINVAL;
-	return bench ? run_bench(holder, &shape) : run_alloc(holder, &shape);
+	if (bench)
+		return run_bench(holder, &shape);
+	return retry ? run_retry(holder, &shape) : run_alloc(holder, &shape);
 }
 
 struct thread_command {
@@ -549,6 +633,7 @@ static void __exit test_alloc_exit(void)
 	misc_deregister(&holder_device);
 	run_unhide();
 	run_native(false);
+	end_failures();
 }
 
 module_init(test_alloc_init);

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A cgroup of version 1 may have the same id as one of version 2. Its removal is
+# nothing to the account of the other.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it mounts another hierarchy of cgroups"
+needs_accounting
+
+V1=$TEST_DIR/v1
+mkdir "$V1"
+mount -t cgroup -o none,name=umacct_test cgroup "$V1" ||
+	skip_all "this kernel has no cgroups of version 1"
+
+# Ids are given in order, some to files: with a few to meet, one is met soon.
+cgroup_leaf home
+start_in home holder
+holder_pid=$pid
+for i in $(seq 20); do
+	cgroup_leaf "met$i"
+	cgroup_add "met$i" "$holder_pid"
+	ask holder alloc 4K
+	echo "$(cgroup_id "met$i") met$i" >>"$TEST_DIR/ids"
+done
+last=$(tail -n 1 "$TEST_DIR/ids" | cut -d' ' -f1)
+met=
+id=0
+i=0
+while [ "$id" -le "$last" ] && [ ! "$met" ]; do
+	i=$((i + 1))
+	mkdir "$V1/$i"
+	id=$(stat -c %i "$V1/$i")
+	met=$(sed -n "s/^$id //p" "$TEST_DIR/ids")
+done
+
+if [ "$met" ]; then
+	diag "cgroup $i of version 1 has the id of $met: $id"
+	cgroup_add home "$holder_pid"
+	before=$(account "$met" memory_current)
+	check "the cgroup of version 1 is removed" rmdir "$V1/$i"
+	sleep 1
+	is "the account of its namesake has what it had" "$(account "$met" usage)" $PAGE
+	check "and still its cgroup" [ "$before" != null ] &&
+		check "of which there are figures" \
+			[ "$(account "$met" memory_current)" != null ]
+	check "a limit can be set on it" limit "$met" --hard 1M
+else
+	skip "a removal of another hierarchy" "no id was met among $i"
+fi
+for dir in "$V1"/*/; do
+	rmdir "$dir"
+done
+umount "$V1"
+
+done_testing

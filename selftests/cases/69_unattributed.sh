@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Memory runs out just when it is to be found out whose an allocation is. While nothing
+# is asked for, the driver gets what it wants; where there is a limit anywhere, nothing
+# goes by it.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it has functions of umacct fail"
+needs_accounting
+needs_kernel_alloc
+
+# fail FUNCTION COUNT: the next calls of it find no memory.
+fail() {
+	ask breaker kernel fail "umacct:$1" "$2"
+}
+
+cgroup_leaf home
+start_in home breaker
+ask breaker open
+
+first_allocation() { # HOLDER: in a cgroup that has no account yet
+	cgroup_leaf "$1"
+	start_in "$1" "$1"
+	ask "$1" open
+}
+
+untracked=$(status_field untracked_count)
+for function in account_create client_alloc; do
+	first_allocation "free_$function"
+	check "$function will fail once" fail $function 1
+	check "no limit, $function fails: the driver allocates" ask "free_$function" alloc 4K
+	is "$function: it is counted as untracked" \
+		$(($(status_field untracked_count) - untracked)) 1
+	untracked=$(status_field untracked_count)
+	ask "free_$function" free all
+done
+
+cgroup_leaf limited
+limit limited --hard 64K
+for function in account_create client_alloc record_reserve_locked; do
+	first_allocation "tight_$function"
+	check "$function will fail once" fail $function 1
+	check "a limit somewhere, $function fails: it is refused" \
+		fails ask "tight_$function" alloc 4K
+	is "$function: as if there were no memory" "$(reply_field status)" $NO_MEMORY
+	check "$function: the next one is made" ask "tight_$function" alloc 4K
+	is "$function: and counted" "$(usage "tight_$function")" $PAGE
+done
+is "none went by unrecorded" "$(status_field untracked_count)" "$untracked"
+fail client_alloc 0
+
+done_testing
