@@ -86,10 +86,6 @@ static __always_inline void probe_leave(struct probe *p)
 	ret original_##name params;			\
 	ret replace_##name params
 
-/* For a function that is static, beside DECLARE_REDIRECT(). */
-#define DECLARE_KEEP(ret, name, params)			\
-	ret keep_##name params
-
 /* Declares what redirects.S has for a function that is called, not hooked. */
 #define DECLARE_ORIGINAL(ret, name, params)		\
 	extern unsigned long original_##name##_entry;	\
@@ -101,6 +97,7 @@ static __always_inline void probe_leave(struct probe *p)
 	.entry = &original_##name##_entry,		\
 	.enter = enter_##name
 
+/* The same for a function that is static; keep_##name() is declared beside it. */
 #define REDIRECT_STATIC(name)				\
 	.replacement = keep_##name,			\
 	.entry = &original_##name##_entry,		\
