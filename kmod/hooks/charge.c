@@ -26,7 +26,6 @@
 #include "memcg.h"
 
 DECLARE_REDIRECT(unsigned int, compute_gfp_mask, (void *nv, void *at));
-unsigned int keep_compute_gfp_mask(void *nv, void *at);
 DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache, void *priv));
 
 /* Held by calls that rely on the hook; who disarms it waits for them. */

@@ -28,4 +28,7 @@ static inline bool charge_by_driver(void)
 	return unlikely(driver_profile(HOOK_NVIDIA)->native_charge) && memcg_charges_current();
 }
 
+/* In redirects.S. */
+unsigned int keep_compute_gfp_mask(void *nv, void *at);
+
 #endif /* UMACCT_CHARGE_H */

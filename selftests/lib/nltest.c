@@ -28,6 +28,7 @@
 
 #include "umacct.h"
 
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define UNKNOWN_COMMAND		99
 #define UNKNOWN_ATTRIBUTE	999
 #define NO_SUCH_ACCOUNT		0x7fffffffffffull
@@ -496,7 +497,7 @@ static void test_status_of_others(void)
 	result(has(&reply, UMACCT_A_STATUS_MODULE_VERSION) &&
 	       has(&reply, UMACCT_A_STATUS_DRIVER_STATE) && has(&reply, UMACCT_A_STATUS_USAGE),
 	       "the status has a version, a state and a usage");
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		told = told || has(&reply, numbers[i]);
 	result(!told, "and no number that is not one's own");
 }
