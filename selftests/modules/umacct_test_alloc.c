@@ -14,6 +14,7 @@
  *	hide SYMBOL
  *	unhide
  *	native 0|1
+ *	hold 0|1
  *	fail SYMBOL COUNT
  *
  * "retry" does what the driver does when it is refused: it asks for the same pages in
@@ -21,7 +22,8 @@
  * users of these figures are told about the machine's memory, in bytes. "hide" puts a
  * probe on a function that keeps its calls from the probes that were there before, by
  * kprobes, until "unhide". "native 1" has the driver ask the kernel to charge its pages,
- * as its releases from 615 on do, for whoever calls the function that computes the mask.
+ * as its releases from 615 on do, for whoever calls the function that computes the mask. From "hold 1" to "hold 0" whoever asks the
+ * driver for contiguous memory sleeps inside it, and is refused then.
  * "fail" has the next COUNT calls of a function return 0 at once, as if memory had run
  * out.
  *
@@ -58,6 +60,9 @@
 
 /* The first driver whose allocator takes a page size. */
 #define FIRST_WITH_PAGE_SIZE	545
+
+/* NV_ERR_NO_MEMORY */
+#define NO_MEMORY		0x51
 
 #define CACHE_TYPE_CACHED	0
 #define ANY_NODE		(-1)
@@ -460,6 +465,42 @@ static int run_native(bool on)
 	return err;
 }
 
+static struct kprobe holding;
+static struct completion released;
+
+static u32 held_alloc_contig_pages(void *nv, void *at)
+{
+	wait_for_completion(&released);
+	return NO_MEMORY;
+}
+
+static int go_to_sleep(struct kprobe *probe, struct pt_regs *regs)
+{
+	instruction_pointer_set(regs, (unsigned long)held_alloc_contig_pages);
+	return 1;
+}
+
+static int run_hold(bool on)
+{
+	int err;
+
+	if (on == (bool)holding.pre_handler)
+		return -EINVAL;
+	if (!on) {
+		unregister_kprobe(&holding);
+		holding = (struct kprobe) { 0 };
+		complete_all(&released);
+		return 0;
+	}
+	init_completion(&released);
+	holding.symbol_name = "nvidia:nv_alloc_contig_pages";
+	holding.pre_handler = go_to_sleep;
+	err = register_kprobe(&holding);
+	if (err)
+		holding = (struct kprobe) { 0 };
+	return err;
+}
+
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
@@ -474,6 +515,10 @@ static int run_command(struct holder *holder, const char *command)
 	if (str_has_prefix(command, "hide ")) {
 		set_result(holder, "status=0x0\n");
 		return run_hide(command + strlen("hide "));
+	}
+	if (str_has_prefix(command, "hold ")) {
+		set_result(holder, "status=0x0\n");
+		return run_hold(command[strlen("hold ")] == '1');
 	}
 	if (str_has_prefix(command, "native ")) {
 		set_result(holder, "status=0x0\n");
