@@ -34,7 +34,7 @@ struct cgroup;
  * @row: in account_rows, parents before children
  * @cgrp: the cgroup, not referenced; NULL from its removal on
  * @members: its clients
- * @idle: how many of them have no record
+ * @nr_members: how many
  * @untold: see event.c
  * @path: the cgroup's path from the root of the hierarchy
  *
@@ -72,7 +72,7 @@ struct account {
 	struct hlist_node hash;
 	struct row row;
 	struct list_head members;
-	u32 idle;
+	u32 nr_members;
 	struct untold untold;
 	struct rcu_head rcu;
 	char path[];

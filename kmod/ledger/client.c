@@ -23,11 +23,11 @@
 
 /*
  * Clients that hold nothing are kept for what they once did, but no tenant may pile
- * them up: so many for each account, and the oldest make room. Clients that hold
- * something are bounded by what they hold. Finding one to drop means passing by some
- * of those.
+ * them up: from so many clients of an account on, a new one takes the place of an idle
+ * one. Clients that hold something are bounded by what they hold. To find an idle one,
+ * a number of clients are looked at, those next time that weren't this time.
  */
-#define IDLE_MAX	64
+#define MEMBERS_FREE	64
 #define IDLE_SEARCH	64
 
 struct rows client_rows;
@@ -137,13 +137,13 @@ void client_add_locked(struct client *client)
 	struct account *account = client->account;
 
 	lockdep_assert_held(&ledger_lock);
-	if (account->idle >= IDLE_MAX)
-		drop_idle_locked(account, account->idle - IDLE_MAX + 1);
+	if (account->nr_members >= MEMBERS_FREE)
+		drop_idle_locked(account, 1);
 	client->refs++;
 	hash_add(client_hash, &client->hash, hash_key(client->pid, account->id));
 	row_add_locked(&client_rows, &client->row);
 	list_add_tail(&client->member, &account->members);
-	account->idle++;
+	account->nr_members++;
 	account_nearest_online(account)->clients++;
 	queue_delayed_work(ledger_work, &idle_work, IDLE_DELAY);
 }
@@ -196,8 +196,7 @@ void client_unlist_locked(struct client *client)
 	hash_del(&client->hash);
 	row_remove_locked(&client_rows, &client->row);
 	list_del(&client->member);
-	if (!client->records)
-		count_sub(&client->account->idle, 1);
+	count_sub(&client->account->nr_members, 1);
 	count_sub(&account_nearest_online(client->account)->clients, 1);
 	client_put_locked(client);
 }

@@ -201,8 +201,7 @@ static void remove_managed_locked(const struct record *record)
 static void client_add_record_locked(struct client *client, const struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
-	if (!client->records++)
-		count_sub(&client->account->idle, 1);
+	client->records++;
 	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
 		client->managed += record->bytes;
 		return;
@@ -228,7 +227,6 @@ static void client_remove_record_locked(struct client *client, const struct reco
 	}
 	if (--client->records)
 		return;
-	client->account->idle++;
 	/* The usual end: a process that exits closes the driver. This record refers to it. */
 	if (client->refs == 2 &&
 	    (client_exited(client) || !client->account->online ||
