@@ -337,10 +337,14 @@ void account_exit(void)
 {
 	struct account *account;
 
-	raw_spin_lock(&ledger_lock);
-	while ((account = account_after_locked(0))) {
-		row_remove_locked(&account_rows, &account->row);
-		kfree_rcu(account, rcu);
-	}
-	raw_spin_unlock(&ledger_lock);
+	do {
+		raw_spin_lock(&ledger_lock);
+		account = account_after_locked(0);
+		if (account) {
+			row_remove_locked(&account_rows, &account->row);
+			kfree_rcu(account, rcu);
+		}
+		raw_spin_unlock(&ledger_lock);
+		cond_resched();
+	} while (account);
 }

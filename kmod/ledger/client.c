@@ -248,8 +248,12 @@ void client_exit(void)
 	struct client *client;
 
 	cancel_delayed_work_sync(&idle_work);
-	raw_spin_lock(&ledger_lock);
-	while ((client = client_after_locked(0)))
-		client_unlist_locked(client);
-	raw_spin_unlock(&ledger_lock);
+	do {
+		raw_spin_lock(&ledger_lock);
+		client = client_after_locked(0);
+		if (client)
+			client_unlist_locked(client);
+		raw_spin_unlock(&ledger_lock);
+		cond_resched();
+	} while (client);
 }
