@@ -234,11 +234,11 @@ static void client_remove_record_locked(struct client *client, const struct reco
 		client_unlist_locked(client);
 }
 
-/* The record stays the caller's. */
-static void erase_locked(struct record *record)
+/* It becomes a spare one. */
+static __always_inline void erase_locked(struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
-	hlist_del(&record->hash);
+	__hlist_del(&record->hash);
 	record_totals.nr--;
 	if (likely(record->kind == ALLOCATION_SYSTEM))
 		remove_system_locked(record);
@@ -249,6 +249,7 @@ static void erase_locked(struct record *record)
 	if (record->client)
 		client_remove_record_locked(record->client, record);
 	attribution_put_locked(record->account, record->client);
+	spare_put_locked(record);
 }
 
 /**
@@ -281,7 +282,6 @@ static noinline void erase_stale_locked(struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
 	erase_locked(record);
-	spare_put_locked(record);
 	record_totals.stale_count++;
 }
 
@@ -350,7 +350,6 @@ u64 record_erase_locked(unsigned long key)
 	if (!record)
 		return 0;
 	erase_locked(record);
-	spare_put_locked(record);
 	return record->bytes;
 }
 
@@ -366,7 +365,6 @@ static unsigned int drop_some(struct hlist_head *in, bool managed)
 		if ((record->kind == ALLOCATION_MANAGED) != managed)
 			continue;
 		erase_locked(record);
-		spare_put_locked(record);
 		if (++dropped == DROP_BATCH)
 			break;
 	}
