@@ -85,7 +85,7 @@ enum umacct_status_flags {
 	UMACCT_STATUS_VIEW_READY	= 1 << 5,	/* views can be switched on */
 	UMACCT_STATUS_CGROUP_V2		= 1 << 6,	/* there are cgroups in the v2 hierarchy */
 	UMACCT_STATUS_SELFTEST		= 1 << 7,	/* a probe on our own text fired just now */
-	UMACCT_STATUS_UNENFORCED	= 1 << 8,	/* something is asked for, and nothing enforces it: see REASON */
+	UMACCT_STATUS_UNENFORCED	= 1 << 8,	/* something is asked for that nothing enforces */
 };
 
 enum umacct_charge_mode {
@@ -108,7 +108,7 @@ enum {
 	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state */
 	UMACCT_A_STATUS_DRIVER_VERSION,	/* string, as the driver says it; absent with the driver */
 	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state, of nvidia-uvm */
-	UMACCT_A_STATUS_REASON,		/* string: why the driver is UNKNOWN or BROKEN; in the answer to CONFIG_SET: why nothing enforces it */
+	UMACCT_A_STATUS_REASON,		/* string: why nothing is accounted, or enforced */
 	UMACCT_A_STATUS_FLAGS,		/* u32, enum umacct_status_flags */
 	UMACCT_A_STATUS_USAGE,		/* u64, bytes held for all accounts */
 	UMACCT_A_STATUS_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */
@@ -125,10 +125,10 @@ enum {
 	UMACCT_A_STATUS_RESERVE_COUNT,	/* u64, allocations refused for the reserve */
 	UMACCT_A_STATUS_CHARGE_DEFAULT,	/* u32, UMACCT_CHARGE_OFF or _ON */
 	UMACCT_A_STATUS_EVENTS_SENT,	/* u64, sequence number of the newest event */
-	UMACCT_A_STATUS_EVENTS_LOST,	/* u64, COUNTs of events that could not be sent or that a listener had no room for */
+	UMACCT_A_STATUS_EVENTS_LOST,	/* u64, COUNTs that not all listeners were told */
 	UMACCT_A_STATUS_HOOK,		/* nest, UMACCT_A_HOOK_*, one for each hook */
 	UMACCT_A_STATUS_CHARGE_REASON,	/* string: why charging can't be switched on */
-	UMACCT_A_STATUS_UNATTRIBUTED_COUNT, /* u64, allocations refused because memory ran out to find out whose they were */
+	UMACCT_A_STATUS_UNATTRIBUTED_COUNT, /* u64, refused: no memory to find out whose */
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)
@@ -180,8 +180,8 @@ enum {
 	UMACCT_A_ACCOUNT_THROTTLED,	/* u64, ns that tasks were delayed */
 	UMACCT_A_ACCOUNT_MEMORY_CURRENT,/* u64, the memory controller's; absent without one here */
 	UMACCT_A_ACCOUNT_MEMORY_MAX,	/* u64, as MEMORY_CURRENT */
-	UMACCT_A_ACCOUNT_DRIVER_STATE,	/* u32, enum umacct_driver_state; in the answer to ACCOUNT_SET */
-	UMACCT_A_ACCOUNT_REASON,	/* string: why nothing enforces what was set; in the answer to ACCOUNT_SET */
+	UMACCT_A_ACCOUNT_DRIVER_STATE,	/* u32, as STATUS_DRIVER_STATE; only ACCOUNT_SET answers it */
+	UMACCT_A_ACCOUNT_REASON,	/* string: why nothing enforces what was set */
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)
@@ -222,7 +222,7 @@ enum {
 	UMACCT_A_EVENT_SIZE,		/* u64, bytes asked for (or freed) */
 	UMACCT_A_EVENT_USAGE,		/* u64, bytes held by the limit's account; MemAvailable for the reserve */
 	UMACCT_A_EVENT_LIMIT,		/* u64, bytes */
-	UMACCT_A_EVENT_COUNT,		/* u64, how often it happened since it was told last; the rest is of the newest time */
+	UMACCT_A_EVENT_COUNT,		/* u64, how often since it was told last; the rest is of the newest */
 
 	__UMACCT_A_EVENT_MAX,
 	UMACCT_A_EVENT_MAX = (__UMACCT_A_EVENT_MAX - 1)
