@@ -8,8 +8,14 @@
  *	nltest deny ID		as somebody who may not, against account ID
  *	nltest nothing		as somebody who may not even see anything
  *	nltest enforced STATE	the driver is in this state, and changes are answered so
+ *	nltest figures ID	account ID is told with the memory controller's figures
  *
- * These print TAP. The rest are listeners, until they are killed:
+ * These print TAP.
+ *
+ *	nltest cost ROUNDS	prints what STATUS_GET takes at least, in nanoseconds, which
+ *				are instructions under QEMU's icount
+ *
+ * The rest are listeners, until they are killed:
  *
  *	nltest listen		prints each event: TYPE SEQ COUNT SIZE PATH
  *	nltest deaf		never reads, and wants the sender to know it
@@ -21,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/genetlink.h>
@@ -537,6 +544,43 @@ static int run_enforced(uint32_t state)
 	return finish();
 }
 
+static int run_figures(uint64_t id)
+{
+	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
+	struct reply reply;
+
+	put_u64(&request, UMACCT_A_ACCOUNT_ID, id);
+	reply = transact(&request);
+	result(!reply.error && has(&reply, UMACCT_A_ACCOUNT_MEMORY_CURRENT),
+	       "ACCOUNT_GET tells memory.current");
+	return finish();
+}
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static int run_cost(unsigned int rounds)
+{
+	struct request request = new_request(family, UMACCT_CMD_STATUS_GET, 0);
+	uint64_t least = UINT64_MAX;
+
+	while (rounds--) {
+		uint64_t before = now(), took;
+
+		if (transact(&request).error)
+			return 1;
+		took = now() - before;
+		least = took < least ? took : least;
+	}
+	printf("%llu\n", (unsigned long long)least);
+	return 0;
+}
+
 /* --- listeners ---------------------------------------------------------------- */
 
 static void join_events(void)
@@ -651,11 +695,16 @@ int main(int argc, char **argv)
 		return run_nothing();
 	if (argc == 3 && !strcmp(argv[1], "enforced"))
 		return run_enforced(strtoul(argv[2], NULL, 10));
+	if (argc == 3 && !strcmp(argv[1], "figures"))
+		return run_figures(strtoull(argv[2], NULL, 10));
+	if (argc == 3 && !strcmp(argv[1], "cost"))
+		return run_cost(strtoul(argv[2], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "listen"))
 		return run_listen();
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
-	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | listen | deaf\n",
+	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
+		"              cost ROUNDS | listen | deaf\n",
 		argv[0]);
 	return 2;
 }
