@@ -5,11 +5,13 @@
 # The cells of the test matrix: which kernel and which driver on which machine.
 # A new one is a line in the table, and a block below for a new architecture.
 
+# The slowest comes first, so that what runs beside it ends with it.
+#
 # name            architecture  kernel's suite      driver's suite
 cells_table='
-amd64-6.1-535     amd64         bookworm            bookworm
-amd64-6.12-550    amd64         bookworm-backports  trixie
 arm64-6.12-550    arm64         bookworm-backports  trixie
+amd64-6.12-550    amd64         bookworm-backports  trixie
+amd64-6.1-535     amd64         bookworm            bookworm
 '
 
 all_cells() {
