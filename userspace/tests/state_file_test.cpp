@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,15 +74,19 @@ TEST_F(StateFileTest, AChildThatDiesHangsOrSwellsAnswersNothing) {
     EXPECT_TRUE(ask([](const std::string & /*text*/) -> std::string {
                     throw std::runtime_error("x");
                 }).empty());
-    EXPECT_TRUE(ask([](const std::string & /*text*/) {
-                    return std::string(1U << 30, 'x').substr(0, 1);
-                }).empty())
+    EXPECT_EQ(ask([](const std::string & /*text*/) {
+                  return mmap(nullptr, 256U << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+                                 MAP_FAILED
+                             ? "refused"
+                             : "granted";
+              }),
+              StateFiles::Lines{"refused"})
         << "it has little memory";
     EXPECT_TRUE(
         ask([](const std::string & /*text*/) { return std::string(4U << 20, 'x'); }).empty())
         << "an answer is short";
     EXPECT_TRUE(ask(hang).empty());
-    EXPECT_LT(Clock::now() - start, 5s);
+    EXPECT_LT(Clock::now() - start, 10s);
 }
 
 TEST_F(StateFileTest, WhatGaveNoAnswerIsNotAskedForAgainAtOnce) {
@@ -154,7 +159,7 @@ TEST_F(StateFileTest, AUsersFilesAreReadAsTheUserAndTakeBoundedTime) {
         ASSERT_TRUE(getuid() != 0 || chown(other.c_str(), user, user) == 0);
         EXPECT_TRUE(files.ask(other, hang, user).empty());
     }
-    EXPECT_LT(Clock::now() - start, 4s);
+    EXPECT_LT(Clock::now() - start, 10s);
 }
 
 TEST_F(StateFileTest, FoldersAreListedAgainWhenTheyChanged) {

@@ -115,7 +115,7 @@ std::string start_scope(const Cgroups &cgroups, const std::string &name,
     const std::vector<std::uint32_t> pids(members.begin(), members.end());
     sd_bus *opened = nullptr;
     sd_bus_message *made = nullptr;
-    sd_bus_error error = SD_BUS_ERROR_NULL;
+    sd_bus_error error{};
     const char *job = nullptr;
 
     check_bus(sd_bus_open_system(&opened), "reaching systemd");

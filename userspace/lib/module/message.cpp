@@ -305,7 +305,7 @@ public:
         (*this)(type, member.value_or(UMACCT_UNLIMITED));
     }
 
-    void word(std::uint16_t type, bool member) { (*this)(type, std::uint32_t{member}); }
+    void word(std::uint16_t type, bool member) { (*this)(type, member ? 1U : 0U); }
 
     void word(std::uint16_t type, const std::optional<bool> &member) {
         if (member)

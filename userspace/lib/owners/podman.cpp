@@ -71,7 +71,7 @@ std::string read_storage(const std::string &text) {
             found[id] = clean_name(names[element]);
     }
     for (const auto &[id, name] : found)
-        answer += id + ' ' + name + '\n';
+        answer.append(id).append(1, ' ').append(name).append(1, '\n');
     return answer;
 }
 

@@ -212,7 +212,7 @@ std::string candidate(const Match &match) {
 /// A number is a process, unless it could be something else. Empty where it is that alone.
 std::optional<Target> by_number(const Word &word, const std::vector<Match> &matches,
                                 const Cgroups &cgroups) {
-    const auto process = by_pid(word, cgroups);
+    auto process = by_pid(word, cgroups);
 
     if (matches.empty() && !process)
         throw_no(word.all, "cgroup or process");

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/host/process.h"
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace umacct {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string yes_or_no(bool answer) {
+    return answer ? "yes" : "no";
+}
+
+// A change of user takes the signal away, and the child outlived a tool that was killed.
+TEST(Process, WithoutPrivilegesStillDiesWithItsParent) {
+    const auto signal = answer_of_child(
+        [] {
+            int number = 0;
+
+            drop_privileges(nobody);
+            prctl(PR_GET_PDEATHSIG, &number);
+            return std::to_string(number);
+        },
+        5s, 100);
+
+    EXPECT_EQ(signal, std::to_string(SIGKILL));
+}
+
+TEST(Process, DropsAllThatMakesItSomebody) {
+    if (getuid() != 0)
+        GTEST_SKIP() << "it takes root";
+
+    const auto who = answer_of_child(
+        [] {
+            const std::string dropped = yes_or_no(drop_privileges(1000));
+            const std::string back = yes_or_no(setuid(0) == 0);
+
+            return dropped + " " + std::to_string(getuid()) + " " + std::to_string(getgid()) + " " +
+                   std::to_string(getgroups(0, nullptr)) + " " + back;
+        },
+        5s, 100);
+    EXPECT_EQ(who, "yes 1000 65534 0 no");
+}
+
+TEST(Process, AnswersWholeOrNotAtAll) {
+    EXPECT_EQ(answer_of_child([] { return std::string("x"); }, 5s, 100), "x");
+    EXPECT_EQ(answer_of_child([] { return std::string(100, 'x'); }, 5s, 100),
+              std::string(100, 'x'));
+    EXPECT_FALSE(answer_of_child([] { return std::string(1U << 20, 'x'); }, 5s, 100));
+    EXPECT_FALSE(answer_of_child([]() -> std::string { _exit(0); }, 5s, 100));
+}
+
+TEST(Process, TellsHowItEnded) {
+    Process ends([] { _exit(7); });
+    Process dies([] { raise(SIGTERM); });
+    const auto code_of = [](Process &process) {
+        std::optional<int> code;
+
+        while (!code) {
+            code = process.exit_code();
+            usleep(1000);
+        }
+        return *code;
+    };
+
+    EXPECT_EQ(code_of(ends), 7);
+    EXPECT_EQ(code_of(dies), 128 + SIGTERM);
+}
+
+} // namespace
+} // namespace umacct
