@@ -40,14 +40,17 @@ is "30 times read under load" $cycles 30
 
 # One that sleeps inside the driver, called by a function of ours: its text has to stay
 # until it has left, however long that takes.
+waits() {
+	dmesg | grep -c 'waiting for callers of nvidia:nv_alloc_pages'
+}
 says_whom_it_waits_for() {
-	dmesg | grep -q 'waiting for callers of nvidia:nv_alloc_pages'
+	[ "$(waits)" -gt "$waits_before" ]
 }
 cgroup_leaf asleep
 start_in asleep sleeper
 ask sleeper open
 start_in asleep guard
-dmesg -c >/dev/null
+waits_before=$(waits)
 check "who allocates sleeps in the driver" ask guard kernel hold 1
 tell sleeper alloc 4M
 sleep 2
@@ -64,6 +67,8 @@ is "then it is" $? 0
 answer sleeper
 is "he is told what the driver said" "$(reply_field status)" $NO_MEMORY
 check "and goes on" ask sleeper alloc 4M
+tell sleeper exit
+tell guard exit
 check "umacct is loaded again" load umacct
 
 echo 1 >"$(cgroup_dir leaf)/cgroup.kill"
