@@ -16,7 +16,7 @@
  * The cgroup that an allocation counts for. nvidia-uvm's kernel threads work for
  * a process and say for which by the active memcg.
  */
-static struct cgroup *attribution_cgroup(enum allocation_kind kind)
+static __always_inline struct cgroup *attribution_cgroup(enum allocation_kind kind)
 {
 #ifdef CONFIG_MEMCG
 	if (kind == ALLOCATION_MANAGED && current->active_memcg &&

@@ -4,8 +4,6 @@
  * while its memory is held. One that holds nothing stays for what it did, while its
  * process and its cgroup live, and as long as there are not too many of them.
  */
-#include <linux/hash.h>
-#include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -15,8 +13,6 @@
 #include "ledger/count.h"
 #include "ledger/lock.h"
 #include "ledger/work.h"
-
-#define CLIENT_HASH_BITS	12
 
 /* How long a client that holds nothing may outlive its process. */
 #define IDLE_DELAY	(2 * HZ)
@@ -32,36 +28,10 @@
 
 struct rows client_rows;
 
-static DEFINE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
+DEFINE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
 
 static void idle_work_fn(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(idle_work, idle_work_fn);
-
-/* One process may have a client in each of many cgroups. */
-static unsigned long hash_key(const struct pid *pid, u64 account_id)
-{
-	return (unsigned long)pid ^ hash_64(account_id, BITS_PER_LONG);
-}
-
-/**
- * client_find_locked() - look a client up
- * @pid: of the thread group
- * @account_id: cgroup id
- *
- * Context: ledger_lock held.
- * Return: the client, without a reference, or NULL.
- */
-struct client *client_find_locked(const struct pid *pid, u64 account_id)
-{
-	struct client *client;
-
-	lockdep_assert_held(&ledger_lock);
-	hash_for_each_possible(client_hash, client, hash, hash_key(pid, account_id))
-		if (client->pid == pid && client->account->id == account_id &&
-		    client->account->online)
-			return client;
-	return NULL;
-}
 
 /**
  * client_after_locked() - the next client, in order of creation
@@ -140,7 +110,7 @@ void client_add_locked(struct client *client)
 	if (account->nr_members >= MEMBERS_FREE)
 		drop_idle_locked(account, 1);
 	client->refs++;
-	hash_add(client_hash, &client->hash, hash_key(client->pid, account->id));
+	hash_add(client_hash, &client->hash, client_hash_key(client->pid, account->id));
 	row_add_locked(&client_rows, &client->row);
 	list_add_tail(&client->member, &account->members);
 	account->nr_members++;

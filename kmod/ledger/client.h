@@ -3,14 +3,15 @@
 #define UMACCT_CLIENT_H
 
 #include <linux/list.h>
+#include <linux/hashtable.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 
+#include "ledger/account.h"
+#include "ledger/lock.h"
 #include "ledger/row.h"
-
-struct account;
 
 /**
  * struct client - a process that allocated on an account
@@ -52,7 +53,9 @@ struct client {
 /* Guarded by ledger_lock. */
 extern struct rows client_rows;
 
-struct client *client_find_locked(const struct pid *pid, u64 account_id);
+#define CLIENT_HASH_BITS	12
+extern DECLARE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
+
 struct client *client_after_locked(u64 seq);
 struct client *client_alloc(struct account *account);
 void client_add_locked(struct client *client);
@@ -61,6 +64,32 @@ void client_unlist_locked(struct client *client);
 bool client_is_over(const struct client *client);
 void client_offline_locked(struct account *account);
 void client_exit(void);
+
+/* Many processes have clients on one account, and one process on many accounts. */
+static inline unsigned long client_hash_key(const struct pid *pid, u64 account_id)
+{
+	return (unsigned long)pid + account_id;
+}
+
+/**
+ * client_find_locked() - look a client up
+ * @pid: of the thread group
+ * @account_id: cgroup id
+ *
+ * Context: ledger_lock held.
+ * Return: the client, without a reference, or NULL.
+ */
+static inline struct client *client_find_locked(const struct pid *pid, u64 account_id)
+{
+	struct client *client;
+
+	lockdep_assert_held(&ledger_lock);
+	hash_for_each_possible(client_hash, client, hash, client_hash_key(pid, account_id))
+		if (client->pid == pid && client->account->id == account_id &&
+		    client->account->online)
+			return client;
+	return NULL;
+}
 
 /**
  * client_put_locked() - drop a reference

@@ -25,10 +25,6 @@
 /* One bucket for this many bytes of memory: most allocations of size are larger. */
 #define BYTES_PER_BUCKET	SZ_1M
 
-/* The stock of spare records. */
-#define SPARES_LOW		16
-#define SPARES_HIGH		64
-
 /* Records that are dropped at a time: nobody waits longer for the lock. */
 #define DROP_BATCH		64
 
@@ -62,7 +58,7 @@ static unsigned int record_hash_bits;
 
 /* Guarded by ledger_lock. */
 static HLIST_HEAD(spares);
-static u32 nr_spares;
+u32 record_spares;
 
 static struct hlist_head *bucket(unsigned long key)
 {
@@ -88,7 +84,7 @@ static struct record *spare_take_locked(void)
 		return NULL;
 	record = hlist_entry(spares.first, struct record, hash);
 	__hlist_del(&record->hash);
-	nr_spares--;
+	record_spares--;
 	return record;
 }
 
@@ -96,7 +92,7 @@ static void spare_put_locked(struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
 	hlist_add_head(&record->hash, &spares);
-	nr_spares++;
+	record_spares++;
 }
 
 /* The other way: what a wave of frees left is too much. */
@@ -106,7 +102,7 @@ static void spares_trim(void)
 
 	do {
 		raw_spin_lock(&ledger_lock);
-		record = nr_spares > SPARES_HIGH ? spare_take_locked() : NULL;
+		record = record_spares > RECORD_SPARES_HIGH ? spare_take_locked() : NULL;
 		raw_spin_unlock(&ledger_lock);
 		if (record)
 			kmem_cache_free(record_cache, record);
@@ -115,7 +111,7 @@ static void spares_trim(void)
 
 static void spares_fill(void)
 {
-	while (READ_ONCE(nr_spares) < SPARES_HIGH) {
+	while (READ_ONCE(record_spares) < RECORD_SPARES_HIGH) {
 		struct record *record = kmem_cache_alloc(record_cache, GFP_KERNEL | __GFP_NOWARN);
 
 		if (!record)
@@ -127,17 +123,15 @@ static void spares_fill(void)
 }
 
 /**
- * record_refill() - have some spare records, and not too many
+ * record_adjust_spares() - have some spare records, and not too many; see record_refill()
  *
  * Context: may sleep; ledger_lock not held.
  */
-void record_refill(void)
+void record_adjust_spares(void)
 {
-	u32 nr = READ_ONCE(nr_spares);
-
-	if (unlikely(nr < SPARES_LOW))
+	if (READ_ONCE(record_spares) < RECORD_SPARES_LOW)
 		spares_fill();
-	else if (unlikely(nr > SPARES_HIGH))
+	else
 		spares_trim();
 }
 

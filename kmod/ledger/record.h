@@ -2,6 +2,7 @@
 #ifndef UMACCT_RECORD_H
 #define UMACCT_RECORD_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 #include "ledger/allocation.h"
@@ -24,16 +25,34 @@ struct record_totals {
 	u32 nr;
 };
 
+/* How many spare records there may be. */
+#define RECORD_SPARES_LOW	16
+#define RECORD_SPARES_HIGH	64
+
 /* Guarded by ledger_lock. */
 extern struct record_totals record_totals;
+extern u32 record_spares;
 
 int record_init(void);
 void record_exit(void);
-void record_refill(void);
+void record_adjust_spares(void);
 bool record_reserve_locked(struct allocation *alloc);
 void record_unreserve_locked(struct allocation *alloc);
 void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged);
 u64 record_erase_locked(unsigned long key);
 u64 record_drop(bool managed);
+
+/**
+ * record_refill() - have some spare records, and not too many
+ *
+ * Context: may sleep; ledger_lock not held.
+ */
+static inline void record_refill(void)
+{
+	u32 nr = READ_ONCE(record_spares);
+
+	if (unlikely(nr < RECORD_SPARES_LOW || nr > RECORD_SPARES_HIGH))
+		record_adjust_spares();
+}
 
 #endif /* UMACCT_RECORD_H */

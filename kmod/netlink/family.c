@@ -93,7 +93,7 @@ int family_send_event(const struct event *event)
 
 	if (!genl_has_listeners(&message_family, &init_net, 0))
 		return 0;
-	skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
+	skb = genlmsg_new(message_event_size(event), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
 	hdr = genlmsg_put(skb, 0, 0, &message_family, 0, UMACCT_CMD_EVENT_NTF);

@@ -17,28 +17,37 @@
 #include "netlink/message.h"
 #include "netlink/reader.h"
 
-int get_status(struct sk_buff *request, struct genl_info *info)
+static int put_status(struct sk_buff *skb, struct genl_info *info, const struct reader *reader)
 {
-	struct sk_buff *skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
-	struct reader *reader = reader_alloc(request);
-	int err = -EMSGSIZE;
-	void *hdr;
+	void *hdr = genlmsg_put_reply(skb, info, &message_family, 0, UMACCT_CMD_STATUS_GET);
 
-	if (!skb || !reader) {
-		err = -ENOMEM;
-		goto err;
-	}
-	hdr = genlmsg_put_reply(skb, info, &message_family, 0, UMACCT_CMD_STATUS_GET);
 	if (!hdr || nla_put_string(skb, UMACCT_A_STATUS_MODULE_VERSION, UMACCT_VERSION) ||
 	    message_put_totals(skb, reader) || message_put_driver(skb, reader))
-		goto err;
+		return -EMSGSIZE;
 	genlmsg_end(skb, hdr);
-	reader_free(reader);
-	return genlmsg_reply(skb, info);
-err:
-	nlmsg_free(skb);
-	reader_free(reader);
-	return err;
+	return 0;
+}
+
+int get_status(struct sk_buff *request, struct genl_info *info)
+{
+	size_t size = MESSAGE_SIZE;
+	struct reader reader;
+	struct sk_buff *skb;
+	int err;
+
+	reader_init(&reader, request);
+	/* It is longer if many hooks have a reason. */
+	for (;; size *= 2) {
+		skb = genlmsg_new(size, GFP_KERNEL);
+		if (!skb)
+			return -ENOMEM;
+		err = put_status(skb, info, &reader);
+		if (!err)
+			return genlmsg_reply(skb, info);
+		nlmsg_free(skb);
+		if (size > MESSAGE_SIZE)
+			return err;
+	}
 }
 
 /*

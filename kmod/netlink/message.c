@@ -5,6 +5,7 @@
  */
 #include <linux/cgroup.h>
 #include <linux/pid.h>
+#include <linux/sizes.h>
 
 #include "compat.h"
 #include "hooks/charge.h"
@@ -335,6 +336,20 @@ int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr
 		err = -EMSGSIZE;
 	hook_unlock();
 	return err;
+}
+
+/**
+ * message_event_size() - room for the attributes of an event
+ * @event: what happened
+ *
+ * Context: any.
+ */
+size_t message_event_size(const struct event *event)
+{
+	const struct account *limit = event->what.limit_account;
+
+	/* The numbers, each with its padding, and the name. */
+	return SZ_512 + strlen(event->account->path) + (limit ? strlen(limit->path) : 0);
 }
 
 /**

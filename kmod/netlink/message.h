@@ -2,7 +2,6 @@
 #ifndef UMACCT_MESSAGE_H
 #define UMACCT_MESSAGE_H
 
-#include <linux/sizes.h>
 #include <net/genetlink.h>
 
 struct account;
@@ -10,8 +9,8 @@ struct client;
 struct event;
 struct reader;
 
-/* Room for the largest: a status with every hook's reason, an event with two paths. */
-#define MESSAGE_SIZE	SZ_8K
+/* Room for an account with its path, and for nearly every status. */
+#define MESSAGE_SIZE	NLMSG_DEFAULT_SIZE
 
 extern struct genl_family message_family;
 
@@ -22,6 +21,7 @@ int message_put_client(struct sk_buff *skb, const struct reader *reader, const s
 int message_put_totals(struct sk_buff *skb, const struct reader *reader);
 int message_put_driver(struct sk_buff *skb, const struct reader *reader);
 int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr);
+size_t message_event_size(const struct event *event);
 int message_put_event(struct sk_buff *skb, const struct event *event);
 
 #endif /* UMACCT_MESSAGE_H */

@@ -5,6 +5,7 @@
  * task.
  */
 #include <linux/cgroup.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/nsproxy.h>
 #include <linux/pid_namespace.h>
@@ -14,7 +15,27 @@
 #include "netlink/reader.h"
 
 /**
- * reader_alloc() - find out on whose behalf a request is answered
+ * reader_init() - find out on whose behalf a request is answered
+ * @reader: filled in, but for what rows are told in
+ * @request: from the current task
+ *
+ * Context: process context.
+ */
+void reader_init(struct reader *reader, const struct sk_buff *request)
+{
+	struct cgroup *own;
+
+	*reader = (struct reader) { .all = netlink_capable(request, CAP_SYS_ADMIN) };
+	rcu_read_lock();
+	own = task_dfl_cgroup(current);
+	/* Where nobody is placed in cgroups of version 2, all are in the root. */
+	if (own->level)
+		reader->own = cgroup_id(own);
+	rcu_read_unlock();
+}
+
+/**
+ * reader_alloc() - find out on whose behalf a request for rows is answered
  * @request: from the current task
  *
  * Context: may sleep.
@@ -22,24 +43,23 @@
  */
 struct reader *reader_alloc(const struct sk_buff *request)
 {
-	struct reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
-	struct cgroup *own;
+	struct reader *reader = NULL;
+	char *prefix = __getname();
 	int len;
 
-	if (!reader)
+	if (!prefix)
 		return NULL;
-	reader->all = netlink_capable(request, CAP_SYS_ADMIN);
-	reader->pids = get_pid_ns(task_active_pid_ns(current));
-	rcu_read_lock();
-	own = task_dfl_cgroup(current);
-	/* Where nobody is placed in cgroups of version 2, all are in the root. */
-	if (own->level)
-		reader->own = cgroup_id(own);
-	rcu_read_unlock();
-	len = cgroup_path(current->nsproxy->cgroup_ns->root_cset->dfl_cgrp,
-			  reader->prefix, sizeof(reader->prefix));
-	if (len < 0 || len >= sizeof(reader->prefix) || !strcmp(reader->prefix, "/"))
-		reader->prefix[0] = '\0';
+	len = cgroup_path(current->nsproxy->cgroup_ns->root_cset->dfl_cgrp, prefix, PATH_MAX);
+	if (len < 0 || len >= PATH_MAX || !strcmp(prefix, "/"))
+		len = 0;
+	reader = kzalloc(struct_size(reader, prefix, len + 1), GFP_KERNEL);
+	if (reader) {
+		reader_init(reader, request);
+		reader->pids = get_pid_ns(task_active_pid_ns(current));
+		memcpy(reader->prefix, prefix, len);
+		reader->prefix[len] = '\0';
+	}
+	__putname(prefix);
 	return reader;
 }
 

@@ -2,7 +2,6 @@
 #ifndef UMACCT_READER_H
 #define UMACCT_READER_H
 
-#include <linux/limits.h>
 #include <linux/types.h>
 
 struct account;
@@ -15,8 +14,8 @@ struct sk_buff;
  * @own: otherwise, sees the subtree of this cgroup; 0: none
  * @subtree: asked for this subtree only, or 0
  * @cursor: dumps: number of the last row that was looked at
- * @pids: pid namespace that pids are told in; referenced
- * @prefix: path of the root of the cgroup namespace that paths are told in
+ * @pids: rows: pid namespace that pids are told in; referenced
+ * @prefix: rows: path of the root of the cgroup namespace that paths are told in
  */
 struct reader {
 	bool all;
@@ -24,9 +23,10 @@ struct reader {
 	u64 subtree;
 	u64 cursor;
 	struct pid_namespace *pids;
-	char prefix[PATH_MAX];
+	char prefix[];
 };
 
+void reader_init(struct reader *reader, const struct sk_buff *request);
 struct reader *reader_alloc(const struct sk_buff *request);
 void reader_free(struct reader *reader);
 bool reader_may_see(const struct reader *reader, const struct account *account);
