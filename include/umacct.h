@@ -142,8 +142,8 @@ enum {
 	UMACCT_A_HOOK_STATE,		/* u32, enum umacct_hook_state */
 	UMACCT_A_HOOK_REQUIRED,		/* flag: without it nothing is accounted */
 	UMACCT_A_HOOK_REASON,		/* string, in plain words, when FAILED */
-	UMACCT_A_HOOK_CALLS,		/* u64, calls seen since it was armed */
-	UMACCT_A_HOOK_MISSED,		/* u64, calls the kernel says it could not deliver */
+	UMACCT_A_HOOK_CALLS,		/* u64, calls seen since it was armed; absent if none */
+	UMACCT_A_HOOK_MISSED,		/* u64, calls the kernel could not deliver; absent if none */
 
 	__UMACCT_A_HOOK_MAX,
 	UMACCT_A_HOOK_MAX = (__UMACCT_A_HOOK_MAX - 1)

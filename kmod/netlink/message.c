@@ -149,15 +149,15 @@ int message_put_client(struct sk_buff *skb, const struct reader *reader, const s
 	return 0;
 }
 
-/* Nobody else's business is how often a hook was called. */
+/* Nobody else's business is how often a hook was called. Most never were. */
 static int put_hook_counts(struct sk_buff *skb, const struct hook *hook)
 {
-	const struct u64_attr numbers[] = {
-		{ UMACCT_A_HOOK_CALLS, probe_calls(&hook->probe) },
-		{ UMACCT_A_HOOK_MISSED, probe_missed(&hook->probe) },
-	};
+	u64 calls = probe_calls(&hook->probe), missed = probe_missed(&hook->probe);
 
-	return put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_HOOK_PAD);
+	if ((calls && nla_put_u64_64bit(skb, UMACCT_A_HOOK_CALLS, calls, UMACCT_A_HOOK_PAD)) ||
+	    (missed && nla_put_u64_64bit(skb, UMACCT_A_HOOK_MISSED, missed, UMACCT_A_HOOK_PAD)))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static int put_hook(struct sk_buff *skb, const struct reader *reader, const struct hook *hook)
