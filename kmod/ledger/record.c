@@ -144,7 +144,8 @@ static void add_system_locked(const struct record *record, struct allocation *al
 	account->local += bytes;
 	for (; account; account = account->parent) {
 		account->usage += bytes;
-		account->charged += charged;
+		if (unlikely(charged))
+			account->charged += charged;
 		account->allocs++;
 		if (account->usage > account->peak)
 			account->peak = account->usage;
@@ -196,6 +197,7 @@ static void client_add_record_locked(struct client *client, const struct record 
 {
 	lockdep_assert_held(&ledger_lock);
 	client->records++;
+	memcpy(client->comm, current->comm, TASK_COMM_LEN);
 	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
 		client->managed += record->bytes;
 		return;
@@ -205,7 +207,6 @@ static void client_add_record_locked(struct client *client, const struct record 
 	client->peak = max(client->peak, client->usage);
 	if (record->charged)
 		client->charged += record->bytes;
-	memcpy(client->comm, current->comm, TASK_COMM_LEN);
 }
 
 static void client_remove_record_locked(struct client *client, const struct record *record)

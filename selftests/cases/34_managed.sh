@@ -23,6 +23,8 @@ ask holder touch
 is "64 MiB touched" "$(managed top/leaf)" $((64 * MIB))
 is "the parent has them too" "$(managed top)" $((64 * MIB))
 is "they are no usage" "$(usage top/leaf)" 0
+check "they are listed under the process's name" \
+	sh -c "umacct ps --json | grep -Eq '\"comm\" *: *\"uvmtool\"'"
 within "the kernel has charged as much" \
 	$(($(cgroup_read top/leaf memory.current) - before)) $((64 * MIB)) $((2 * MIB))
 
