@@ -9,7 +9,6 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -140,43 +139,60 @@ TEST(Abi, TheHeaderAndTheSpecificationSayTheSame) {
         EXPECT_TRUE(header.contains(name)) << name << " is in the specification alone";
 }
 
-TEST(Abi, TheSpecificationHoldsTogether) {
+/// The names in one list of each map in a list, by the map's name.
+std::map<std::string, std::set<std::string>> names_in(const YAML::Node &list, const char *key) {
+    std::map<std::string, std::set<std::string>> names;
+
+    for (const YAML::Node &each : list) {
+        for (const YAML::Node &entry : each[key] ? each[key] : YAML::Node())
+            names[text(each, "name")].insert(entry.IsMap() ? text(entry, "name")
+                                                           : entry.as<std::string>());
+    }
+    return names;
+}
+
+TEST(Abi, TheSpecificationIsOfThisFamily) {
     const YAML::Node spec = load_specification();
-    std::map<std::string, std::set<std::string>> sets;
-    std::set<std::string> enums;
 
     EXPECT_EQ(text(spec, "name"), UMACCT_FAMILY_NAME);
     EXPECT_EQ(spec["version"].as<int>(), UMACCT_FAMILY_VERSION);
     EXPECT_EQ(spec["mcast-groups"]["list"][0]["name"].as<std::string>(), UMACCT_MCGRP_EVENTS);
-    for (const YAML::Node &definition : spec["definitions"]) {
-        enums.insert(text(definition, "name"));
-        if (text(definition, "name") == "unlimited") {
-            EXPECT_EQ(definition["value"].as<std::uint64_t>(), UMACCT_UNLIMITED);
-        }
-    }
+    EXPECT_EQ(text(spec["definitions"][0], "name"), "unlimited");
+    EXPECT_EQ(spec["definitions"][0]["value"].as<std::uint64_t>(), UMACCT_UNLIMITED);
+}
+
+TEST(Abi, WhatAttributesReferToIsThere) {
+    const YAML::Node spec = load_specification();
+    const auto enums = names_in(spec["definitions"], "entries");
+    const auto sets = names_in(spec["attribute-sets"], "attributes");
+
     for (const YAML::Node &set : spec["attribute-sets"]) {
         for (const YAML::Node &attribute : set["attributes"]) {
-            sets[text(set, "name")].insert(text(attribute, "name"));
-            EXPECT_TRUE(!attribute["enum"] || enums.contains(text(attribute, "enum")))
-                << text(attribute, "enum");
+            EXPECT_TRUE(!attribute["enum"] || enums.contains(text(attribute, "enum"))) << attribute;
+            EXPECT_TRUE(text(attribute, "type") != "nest" ||
+                        sets.contains(text(attribute, "nested-attributes")))
+                << attribute;
         }
     }
-    for (const YAML::Node &set : spec["attribute-sets"]) {
-        for (const YAML::Node &attribute : set["attributes"])
-            EXPECT_TRUE(text(attribute, "type") != "nest" ||
-                        sets.contains(text(attribute, "nested-attributes")));
-    }
+}
+
+TEST(Abi, WhatOperationsReferToIsThere) {
+    const YAML::Node spec = load_specification();
+    const auto sets = names_in(spec["attribute-sets"], "attributes");
+
     for (const YAML::Node &operation : spec["operations"]["list"]) {
         const auto &known = sets.at(text(operation, "attribute-set"));
-        std::vector<YAML::Node> lists{operation["event"]};
+        YAML::Node parts;
 
-        for (const char *way : {"do", "dump"}) {
+        for (const char *way : {"do", "dump", "event"}) {
+            const YAML::Node of_way = operation[way] ? operation[way] : YAML::Node();
+
             for (const char *part : {"request", "reply"})
-                lists.push_back(operation[way] ? operation[way][part] : YAML::Node());
+                parts.push_back(of_way[part] ? of_way[part] : of_way);
         }
-        for (const YAML::Node &list : lists) {
-            for (const YAML::Node &name : list &&list.IsMap() ? list["attributes"] : YAML::Node())
-                EXPECT_TRUE(known.contains(name.as<std::string>())) << name;
+        for (const auto &[way, names] : names_in(parts, "attributes")) {
+            for (const std::string &name : names)
+                EXPECT_TRUE(known.contains(name)) << name << " in " << text(operation, "name");
         }
     }
 }

@@ -46,6 +46,10 @@ TEST(CgroupMount, TheWholeHierarchyIsBetterThanAPart) {
 
     ASSERT_TRUE(mount);
     EXPECT_EQ(mount->point, "/mnt/whole one");
+    EXPECT_EQ(find_mount("1 0 0:9 / /mnt/whole rw - cgroup2 none rw\n"
+                         "2 0 0:9 /a /mnt/part rw - cgroup2 none rw\n")
+                  ->point,
+              "/mnt/whole");
 }
 
 TEST(CgroupMount, NoneIsSaid) {

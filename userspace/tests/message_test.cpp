@@ -50,16 +50,14 @@ Value numbered(int max, std::initializer_list<int> strings, std::initializer_lis
             types.push_back(type);
     }
     for (const int type : types) {
-        const auto number = static_cast<std::uint64_t>(type);
-
         if (std::find(strings.begin(), strings.end(), type) != strings.end())
             nla_put_string(message.get(), type, std::to_string(type).c_str());
         else if (std::find(words.begin(), words.end(), type) != words.end())
             nla_put_u32(message.get(), type, static_cast<std::uint32_t>(type));
         else
-            nla_put_u64(message.get(), type, number);
+            nla_put_u64(message.get(), type, static_cast<std::uint64_t>(type));
     }
-    const Value value = decode<Value>(message.payload());
+    auto value = decode<Value>(message.payload());
     // The way back gives each attribute again.
     EXPECT_EQ(encode(decode<Value>(encode(value))), encode(value));
     for (const int type : types) {
@@ -194,7 +192,7 @@ TEST(Message, HooksAreNestedInAStatus) {
                             .missed = 7});
     status.hooks.push_back({.name = "b"});
 
-    const Status read = decode<Status>(encode(status));
+    const auto read = decode<Status>(encode(status));
     ASSERT_EQ(read.hooks.size(), 2U);
     EXPECT_EQ(read.hooks[0].name, "a");
     EXPECT_EQ(read.hooks[0].symbol, "m:a");

@@ -95,9 +95,9 @@ TEST(Runtimes, NamesThatTheKubeletMakesUp) {
 TEST(Runtimes, WhatIsBrokenTellsNothing) {
     for (const std::string &text :
          {std::string(), std::string("{"), std::string("null"), std::string("\0\xff", 2),
-          std::string("{\"Name\""), std::string("{\"Name\":\"/x\","), std::string(1U << 16, '['),
+          std::string(R"({"Name")"), std::string(R"({"Name":"/x",)"), std::string(1U << 16, '['),
           R"({"Name":"/x","a":)" + std::string(1000, '[') + std::string(1000, ']') + "}",
-          std::string("[{\"id\":[]}]"), R"([{"id":)" + quoted(id) + R"(,"names":7}])",
+          std::string(R"([{"id":[]}])"), R"([{"id":)" + quoted(id) + R"(,"names":7}])",
           R"([{"id":)" + quoted(id) + R"(,"names":[]}])",
           R"([{"id":)" + quoted(id) + R"(,"names":[{}]}])"}) {
         EXPECT_EQ(read_docker_config(text), "") << text.substr(0, 80);

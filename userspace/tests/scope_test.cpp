@@ -71,7 +71,7 @@ struct Systemd {
 
 class ScopeTest : public testing::Test {
 protected:
-    ScopeTest() {
+    void SetUp() override {
         std::string text = config;
         const std::string socket = (sandbox_.proc() / "bus").string();
 
@@ -88,7 +88,7 @@ protected:
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 
-    ~ScopeTest() override { unsetenv("DBUS_SYSTEM_BUS_ADDRESS"); }
+    void TearDown() override { unsetenv("DBUS_SYSTEM_BUS_ADDRESS"); }
 
     void start_systemd(Manner manner) {
         systemd_ = std::make_unique<Process>([this, manner] {
