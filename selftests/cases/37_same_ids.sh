@@ -17,11 +17,15 @@ figures_told() { # NAME
 	nltest figures "$(cgroup_id "$1")" >/dev/null
 }
 
-# Ids are given in order, some to files: with a few to meet, one is met soon.
+# Ids are given in order, some to files: with a few to meet, one is met soon. Those in
+# "bare" have fewer files, so that the distances differ.
 cgroup_leaf home
+cgroup_make bare
+echo -memory >"$(cgroup_dir bare)/cgroup.subtree_control"
 start_in home holder
 holder_pid=$pid
-for i in $(seq 20); do
+for i in $(seq 30); do
+	cgroup_leaf "bare/$i"
 	cgroup_leaf "met$i"
 	cgroup_add "met$i" "$holder_pid"
 	ask holder alloc 4K
