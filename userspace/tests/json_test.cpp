@@ -17,7 +17,7 @@ TEST(JsonOutput, IsExactAndMovesNoCursor) {
     std::ostringstream out;
     Client client;
 
-    client.path = "/a\xe2\x80\xae\xc2\x9b[2J\x1b[H\x7f/größe";
+    client.path = "/a\xe2\x80\xae\xe2\x80\xac\xc2\x9b[2J\x1b[H\x7f/größe";
     client.comm = "cut \xe2\x82";
     print_json(out, to_json(Owners(sandbox.proc().parent_path()), client));
 

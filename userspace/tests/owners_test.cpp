@@ -222,7 +222,7 @@ TEST_F(OwnersTest, ThousandsOfContainersTakeNoTime) {
     for (int i = 0; i < count; ++i)
         stored.push_back({{"id", id(i)},
                           {"names", {fmt::format("c{}", i)}},
-                          {"metadata", std::string(1000, 'm')}});
+                          {"metadata", std::string(300, 'm')}});
     write("var/lib/containers/storage/overlay-containers/containers.json", stored.dump());
 
     const auto start = std::chrono::steady_clock::now();

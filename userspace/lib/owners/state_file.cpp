@@ -32,7 +32,7 @@ constexpr std::size_t most_entries = 16384;    ///< of a folder
 constexpr std::size_t largest_file = 8U << 20; ///< one for all of podman's containers
 constexpr std::size_t largest_answer = 2U << 20;
 constexpr rlim_t most_memory = 64U << 20; ///< beside what the tool has
-constexpr auto longest_time = 3s; ///< of which one second of computing
+constexpr auto longest_time = 3s;         ///< of which one second of computing
 
 /// How often to look at users' files, as a look may take time, and at what gave no answer.
 constexpr auto period = 10s;
