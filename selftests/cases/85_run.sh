@@ -54,14 +54,58 @@ wait $runner
 is "a signal to run is one to the command" $? 143
 check "and no cgroup is left" eventually fails left_behind
 
+# Every byte of the command's words is the command's.
+umacct run -q printf '%s|' '[ -f /x ]' '[64,64]' '[]' '' -j 8 --hard -- '{a}' >"$TEST_DIR/out"
+is "the command's words arrive as they are" "$(cat "$TEST_DIR/out")" \
+	'[ -f /x ]|[64,64]|[]||-j|8|--hard|--|{a}|'
+check "without --, its options are its own" umacct run -q sh -c '[ -f /proc/stat ]'
+
+for signal in USR1 USR2 ALRM INT HUP; do
+	umacct run -q --name "run-test-$$" sh -c "trap 'exit 9' $signal; echo up; while :; do sleep 0.1; done" \
+		>"$TEST_DIR/out" &
+	runner=$!
+	eventually grep -q up "$TEST_DIR/out"
+	kill -$signal $runner
+	wait $runner
+	is "SIG$signal is passed on to the command" $? 9
+done
+
+# A report that nobody can read changes nothing.
+mkfifo "$TEST_DIR/fifo"
+sh -c 'exec 3<"$1"; exec 3<&-' - "$TEST_DIR/fifo" &
+(
+	umacct run --name "run-test-$$" sh -c 'sleep 1; sleep 100 & exit 7' 2>"$TEST_DIR/fifo"
+	echo $? >"$TEST_DIR/code"
+)
+is "whoever read the report is gone: the exit code" "$(cat "$TEST_DIR/code")" 7
+check "no cgroup is left" fails left_behind
+check "and no child" fails pgrep -f 'sleep 100'
+umacct run --name "run-test-$$" --report /dev/full sh -c 'exit 7' 2>"$TEST_DIR/err"
+is "a report that can't be written: the exit code" $? 7
+check "is told of" grep -q "no report: --report: '/dev/full' can't be written" "$TEST_DIR/err"
+
+umacct run --json --report "$TEST_DIR/report" --hard 4M -- rmtool "fill 1M" >/dev/null 2>"$TEST_DIR/err"
+is "--report: the report is in the file" "$(json_field peak <"$TEST_DIR/report")" $((4 * MIB))
+is "and nothing else is said" "$(cat "$TEST_DIR/err")" ""
+is "--quiet says nothing" "$(umacct run -q true 2>&1)" ""
+# The unprivileged user of the virtual machine has no entry, so one is made.
+[ -e /etc/passwd ] || echo "nobody:x:$UNPRIVILEGED:$UNPRIVILEGED::/tmp:/bin/sh" >/etc/passwd
+is "--user: whom the command runs as" \
+	"$(umacct run -q --user nobody sh -c 'echo $(id -u) $(id -g) $HOME $USER')" \
+	"$UNPRIVILEGED $UNPRIVILEGED /tmp nobody"
+umacct run -q --throttle 5ms --soft 1M true
+is "--throttle is taken" $? 0
+
 runas $UNPRIVILEGED umacct run -- true 2>/dev/null
-is "an unprivileged user may not" $? 4
+is "an unprivileged user may not" $? 125
 umacct run --hard lots -- true 2>"$TEST_DIR/err"
-is "a size that doesn't parse" $? 2
+is "a size that doesn't parse" $? 125
 check "is named" grep -q -- '--hard' "$TEST_DIR/err"
 umacct run --hard 1M --soft 2M -- true 2>/dev/null
-is "soft above hard" $? 1
+is "soft above hard" $? 125
 umacct run 2>/dev/null
-is "no command" $? 2
+is "no command" $? 125
+umacct run /etc 2>/dev/null
+is "what can't be run" $? 126
 
 done_testing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/cli.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -18,6 +19,8 @@
 namespace umacct::tool {
 
 namespace {
+
+constexpr int exit_of_run = 125; ///< of "run", for a failure of ours
 
 constexpr const char *description =
     "umacct shows who holds the system memory that NVIDIA's driver takes on machines whose CPU\n"
@@ -78,9 +81,17 @@ std::string help_hint(const CLI::App &app) {
                        verbs.empty() ? "" : verbs.front()->get_name() + " ");
 }
 
-int parse_and_run(CLI::App &app, Context &context, int argc, const char *const *argv) {
+int parse_and_run(CLI::App &app, Context &context, std::vector<std::string> words) {
+    auto command = take_command(app, words);
+    // From 1 on they are the command's.
+    const auto code_of = [runs = command.has_value()](Failure failure) {
+        return runs ? exit_of_run : static_cast<int>(failure);
+    };
+
     try {
-        app.parse(argc, argv);
+        context.command = std::move(command).value_or(std::vector<std::string>{});
+        std::reverse(words.begin(), words.end()); // as the parser wants them
+        app.parse(std::move(words));
         if (!context.out().flush())
             throw Error(Failure::failed, "the output could not be written");
         return context.exit_code;
@@ -94,13 +105,16 @@ int parse_and_run(CLI::App &app, Context &context, int argc, const char *const *
                                                            : "one argument too many:";
 
         print_error(context, fmt::format("{} '{}'", what, extra), help_hint(app));
-        return static_cast<int>(Failure::usage);
+        return code_of(Failure::usage);
     } catch (const CLI::ParseError &error) {
         print_error(context, error.what(), help_hint(app));
-        return static_cast<int>(Failure::usage);
+        return code_of(Failure::usage);
     } catch (const Error &error) {
         print_error(context, error.what(), error.hint());
-        return static_cast<int>(error.failure());
+        return code_of(error.failure());
+    } catch (const std::exception &error) {
+        print_error(context, error.what(), "");
+        return code_of(Failure::failed);
     }
 }
 
@@ -142,6 +156,32 @@ std::unique_ptr<CLI::App> make_app(Context &context) {
     return app;
 }
 
+std::optional<std::vector<std::string>> take_command(const CLI::App &app,
+                                                     std::vector<std::string> &words) {
+    const CLI::App *verb = nullptr;
+
+    for (auto word = words.begin(); word != words.end(); ++word) {
+        const bool option = word->starts_with('-') && *word != "-" && *word != "--";
+
+        if (verb == nullptr && !option) {
+            if (*word != "run")
+                return std::nullopt;
+            verb = app.get_subcommand(*word);
+        } else if (verb != nullptr && !option) {
+            std::vector<std::string> command(*word == "--" ? word + 1 : word, words.end());
+
+            words.erase(word, words.end());
+            return command;
+        } else if (verb != nullptr && word + 1 != words.end()) {
+            const CLI::Option *known = verb->get_option_no_throw(*word);
+
+            if (known != nullptr && known->get_items_expected_max() > 0)
+                ++word;
+        }
+    }
+    return verb != nullptr ? std::optional(std::vector<std::string>{}) : std::nullopt;
+}
+
 int run_tool(int argc, const char *const *argv, Surroundings surroundings) {
     std::ostream &err = surroundings.err;
 
@@ -149,7 +189,7 @@ int run_tool(int argc, const char *const *argv, Surroundings surroundings) {
         Context context(std::move(surroundings));
         const std::unique_ptr<CLI::App> app = make_app(context);
 
-        return parse_and_run(*app, context, argc, argv);
+        return parse_and_run(*app, context, {argv + 1, argv + argc});
     } catch (const std::exception &error) {
         fmt::print(err, "umacct: {}\n", error.what());
         return static_cast<int>(Failure::failed);

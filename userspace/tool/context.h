@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "lib/machine.h"
 #include "lib/module/connection.h"
@@ -68,8 +69,9 @@ public:
     /// Prints to err what makes the figures wrong or incomplete.
     void warn_if_degraded(const Status &status);
 
-    bool json = false; ///< --json
-    int exit_code = 0; ///< of a verb that neither simply succeeds nor throws
+    bool json = false;                ///< --json
+    std::vector<std::string> command; ///< words that are another program's: of "run"
+    int exit_code = 0;                ///< of a verb that neither simply succeeds nor throws
 
 private:
     Surroundings surroundings_;

@@ -16,19 +16,23 @@ namespace {
 constexpr int exit_signal_base = 128; ///< as a shell says it
 constexpr std::array ending{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
+// Those of faults and of job control do to us what they do to everybody.
+constexpr std::array left_alone{SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT, SIGSYS,
+                                SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGURG,  SIGWINCH};
+
 } // namespace
 
-SignalGuard::SignalGuard() {
-    sigemptyset(&taken_);
-    for (const int signal : ending)
-        sigaddset(&taken_, signal);
-    sigaddset(&taken_, SIGCHLD);
+SignalGuard::SignalGuard() : pipe_before_(signal(SIGPIPE, SIG_IGN)) {
+    sigfillset(&taken_);
+    for (const int each : left_alone)
+        sigdelset(&taken_, each);
     // An ignored SIGCHLD, which we may have inherited, takes the exit codes away.
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &taken_, &before_);
 }
 
 void SignalGuard::restore() const {
+    signal(SIGPIPE, pipe_before_);
     sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

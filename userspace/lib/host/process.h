@@ -18,8 +18,9 @@
 
 namespace umacct {
 
-/// Takes the signals that would end us, and SIGCHLD, for as long as it lives. One
-/// that came meanwhile and was not waited for takes its effect at the end.
+/// Takes the signals that others send to end us or to tell us something, and SIGCHLD,
+/// for as long as it lives. One that came meanwhile and was not waited for takes its
+/// effect at the end. SIGPIPE is ignored: a write fails instead.
 class SignalGuard {
 public:
     SignalGuard();
@@ -38,6 +39,7 @@ public:
 private:
     sigset_t taken_{};
     sigset_t before_{};
+    sighandler_t pipe_before_;
 };
 
 /// Whole numbers, or one text, from one process to another.

@@ -2,7 +2,6 @@
 #include "tool/verify/proof.h"
 
 #include <algorithm>
-#include <csignal>
 #include <memory>
 
 #include <fmt/ostream.h>
@@ -227,7 +226,6 @@ void verify_machine(Context &context, const std::string &size_text) {
     {
         // What ends us waits until the cgroup, its process and its memory are gone.
         const SignalGuard signals;
-        std::signal(SIGPIPE, SIG_IGN);
         RealBench bench(context);
 
         path = bench.path();
