@@ -283,6 +283,25 @@ last=$(tail -n 1 "$TEST_DIR/out" | sed 's/.*"path":"[^"]*held"/{/')
 is "with the usage" "$(echo "$last" | json_field usage)" $((36 * MIB))
 within "and what changed in about 3 s, per second" \
 	"$(echo "$last" | json_field rate)" $((8 * MIB)) $((2 * MIB))
+# What goes away comes back, as a service that restarts does: by its name.
+umacct top "$tree" --batch -d 0.2 -n 60 >"$TEST_DIR/out" 2>"$TEST_DIR/err" &
+reader=$!
+tell held exit
+cgroup_remove "$tree"
+check "a target that is gone is told" eventually grep -q "^note: .*; trying again" "$TEST_DIR/err"
+cgroup_make tree
+cgroup_leaf tree/again
+start_in tree/again again
+ask again open
+ask again alloc 4M 5
+check "and shown when it is back" eventually grep -qE 'again +20\.00 MiB' "$TEST_DIR/out"
+rmmod umacct
+check "without the module, batches say so" eventually grep -q 'not loaded; trying again' "$TEST_DIR/err"
+load umacct
+wait $reader
+is "and go on with it" $? 0
+is "to the end" "$(tail -n 1 "$TEST_DIR/out" | grep -c again)" 1
+
 umacct top --delay 0 2>/dev/null
 is "a wrong option" $? 2
 umacct top "$tree/nowhere" 2>/dev/null

@@ -225,6 +225,28 @@ TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
               std::string::npos);
 }
 
+TEST_F(AuditVerb, NumbersThatNoMachineHasDontOverflow) {
+    sandbox_.write(file("before"),
+                   R"({"schema":1,"machine":{"total":-9223372036854775808,"free":1e300},)"
+                   R"("cgroups":[{"path":"/blind","usage":18446744073709551615,)"
+                   R"("unseen":-9223372036854775808}]})");
+
+    const json diff = run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"];
+    EXPECT_EQ(diff["machine"]["total"], INT64_MAX);
+    EXPECT_EQ(diff["cgroups"][1]["unseen"], INT64_MAX);
+    EXPECT_EQ(run({"audit", "--diff", file("before").c_str()}).code, 0);
+}
+
+TEST_F(AuditVerb, APictureOnStandardOutputIsAlone) {
+    const Ran ran = run({"audit", "--svg", "-"});
+
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ(ran.out.rfind("<svg ", 0), 0U);
+    EXPECT_TRUE(ran.out.ends_with("</svg>\n"));
+    EXPECT_FALSE(std::filesystem::exists("-"));
+    EXPECT_EQ(run({"audit", "--svg", "-", "--json"}).code, 2);
+}
+
 TEST_F(AuditVerb, WhatIsNoAuditIsRefused) {
     for (const char *text : {"", "{}", "[1]", R"({"schema":"1"})", R"({"schema":1,"machine":7})"}) {
         sandbox_.write(file("before"), text);

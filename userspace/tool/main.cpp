@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 #include <unistd.h>
 
@@ -8,9 +9,20 @@
 #include "tool/cli.h"
 #include "tool/top/curses_terminal.h"
 
+namespace {
+
+std::string variable(const char *name) {
+    const char *value = std::getenv(name);
+
+    return value == nullptr ? "" : value;
+}
+
+} // namespace
+
 int main(int argc, char **argv) {
     const bool terminal = isatty(STDOUT_FILENO) == 1;
-    const bool colour = terminal && std::getenv("NO_COLOR") == nullptr;
+    const bool colour = terminal && variable("NO_COLOR").empty() && !variable("TERM").empty() &&
+                        variable("TERM") != "dumb";
 
     return umacct::tool::run_tool(argc, argv,
                                   {.connect = umacct::connect_netlink,

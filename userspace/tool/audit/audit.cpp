@@ -170,6 +170,15 @@ std::int64_t number_of(const Json &object, const std::string &key) {
     return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
+/// As far as a number goes: what a file says may be anything.
+std::int64_t difference(std::int64_t later, std::int64_t earlier) {
+    std::int64_t result = 0;
+
+    if (__builtin_sub_overflow(later, earlier, &result))
+        return earlier < 0 ? INT64_MAX : INT64_MIN;
+    return result;
+}
+
 Json read_earlier(const std::string &file) {
     std::ifstream text(file);
 
@@ -212,7 +221,7 @@ Json difference(const Json &later, const Json &earlier) {
     std::map<std::string, Json> both = before;
 
     for (const auto &[key, value] : later["machine"].items())
-        machine[key] = value.get<std::int64_t>() - number_of(earlier["machine"], key);
+        machine[key] = difference(value.get<std::int64_t>(), number_of(earlier["machine"], key));
     both.insert(now.begin(), now.end());
     for (const auto &[path, unused] : both) {
         Json row = {{"path", path},
@@ -222,7 +231,7 @@ Json difference(const Json &later, const Json &earlier) {
         for (const char *key :
              {"memory_current", "anonymous", "file", "kernel", "kernel_objects", "kernel_pages",
               "other", "usage", "charged", "managed", "once", "twice", "unseen"})
-            row[key] = number_of(now[path], key) - number_of(before[path], key);
+            row[key] = difference(number_of(now[path], key), number_of(before[path], key));
         cgroups.push_back(row);
     }
     return {{"machine", machine}, {"cgroups", cgroups}};
@@ -231,7 +240,7 @@ Json difference(const Json &later, const Json &earlier) {
 // --- text ---------------------------------------------------------------------
 
 std::string format_signed(std::int64_t bytes) {
-    return bytes < 0 ? "-" + format_size(static_cast<std::uint64_t>(-bytes))
+    return bytes < 0 ? "-" + format_size(-static_cast<std::uint64_t>(bytes))
                      : format_size(static_cast<std::uint64_t>(bytes));
 }
 
@@ -358,12 +367,18 @@ void print_changes(Context &context, const Json &change) {
     }
 }
 
-void write_svg(const Owners &owners, const std::string &file, const Audit &audit) {
+/// "-" is standard output.
+void write_svg(Context &context, const std::string &file, const Audit &audit) {
     std::vector<std::pair<std::string, CgroupStatement>> cgroups;
-    std::ofstream out(file);
+    std::ofstream out;
 
     for (const Audited &audited : audit.cgroups)
-        cgroups.emplace_back(display_path(owners, audited.path), audited.statement);
+        cgroups.emplace_back(display_path(context.owners(), audited.path), audited.statement);
+    if (file == "-") {
+        print_svg(context.out(), audit.machine, cgroups);
+        return;
+    }
+    out.open(file);
     print_svg(out, audit.machine, cgroups);
     if (!out.flush())
         throw Error(Failure::failed, fmt::format("--svg: '{}' can't be written", file),
@@ -371,6 +386,11 @@ void write_svg(const Owners &owners, const std::string &file, const Audit &audit
 }
 
 void audit(Context &context, const Options &options) {
+    const bool svg_only = options.svg == std::optional<std::string>("-");
+
+    if (svg_only && context.json)
+        throw Error(Failure::usage, "--svg: standard output has the JSON already",
+                    "name a file, or leave --json out");
     const std::optional<Json> earlier =
         options.diff ? std::optional(read_earlier(*options.diff)) : std::nullopt;
     const Audit made = make_audit(context, options);
@@ -379,7 +399,9 @@ void audit(Context &context, const Options &options) {
         earlier ? std::optional(difference(json, *earlier)) : std::nullopt;
 
     if (options.svg)
-        write_svg(context.owners(), *options.svg, made);
+        write_svg(context, *options.svg, made);
+    if (svg_only)
+        return;
     if (context.json) {
         if (change)
             json["diff"] = *change;
@@ -401,7 +423,8 @@ void add_audit(CLI::App &app, Context &context) {
     verb->add_option("TARGET", options->target, "this cgroup's subtree alone");
     verb->add_option("--diff", options->diff, "what changed since an earlier audit --json")
         ->type_name("FILE");
-    verb->add_option("--svg", options->svg, "draw it into FILE too")->type_name("FILE");
+    verb->add_option("--svg", options->svg, "draw it into FILE too; - is standard output")
+        ->type_name("FILE");
     verb->footer(
         "The first part adds up to MemTotal. Of each cgroup that holds driver memory, and of\n"
         "each container: memory.current taken apart (ANON, FILE, KERNEL, OTHER), what the driver\n"

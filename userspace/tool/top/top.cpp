@@ -47,15 +47,13 @@ struct Options {
 /// Takes readings of one subtree, or of everything.
 class Reader {
 public:
-    Reader(Context &context, const Options &options) : context_(context) {
-        if (options.target)
-            target_ = context.resolve(*options.target);
-    }
+    Reader(Context &context, const Options &options) : context_(context), wanted_(options.target) {}
 
-    /// A module that was loaded anew is found again.
+    /// A module that was loaded anew is found again, and so is a target that was.
     TopSample read() {
         // Containers come and go, and may be renamed.
         context_.refresh_owners();
+        follow();
         try {
             return read_once();
         } catch (const Error &) {
@@ -67,6 +65,17 @@ public:
     std::string path() const { return target_ ? target_->path : ""; }
 
 private:
+    /// A service that restarts has another cgroup by the same name. A process is in no
+    /// second one: then it is the cgroup that is followed.
+    void follow() {
+        const Cgroups &cgroups = context_.cgroups();
+
+        if (!wanted_ ||
+            (target_ && cgroups.exists(target_->path) && cgroups.id(target_->path) == target_->id))
+            return;
+        target_ = context_.resolve(target_ && target_->pid ? target_->path : *wanted_);
+    }
+
     TopSample read_once() {
         const std::optional<std::uint64_t> subtree =
             target_ ? std::optional(target_->id) : std::nullopt;
@@ -86,8 +95,18 @@ private:
     }
 
     Context &context_;
+    std::optional<std::string> wanted_;
     std::optional<Target> target_;
 };
+
+/// Takes the next reading, or why there is none.
+void refresh(Reader &reader, TopModel &model) {
+    try {
+        model.take(reader.read());
+    } catch (const Error &error) {
+        model.lose(error.what());
+    }
+}
 
 // --- one refresh after the other, for pipes and for terminals without a screen --------
 
@@ -183,9 +202,15 @@ void run_batch(Context &context, const Options &options, Reader &reader, TopMode
     const std::uint64_t iterations = options.iterations.value_or(
         options.batch || context.json || context.out_is_terminal() ? 0 : 1);
 
+    std::string problem;
+
     context.warn_if_degraded(model.sample()->status);
     for (std::uint64_t done = 1;; ++done) {
-        if (context.json) {
+        if (model.sample() == nullptr) {
+            // Said once; it goes on when there is something again.
+            if (problem != model.problem())
+                fmt::print(context.err(), "note: {}; trying again\n", printable(model.problem()));
+        } else if (context.json) {
             print_document(context, model);
         } else {
             if (done > 1)
@@ -193,6 +218,7 @@ void run_batch(Context &context, const Options &options, Reader &reader, TopMode
             print_machine(context, *model.sample());
             print_table(context, model);
         }
+        problem = model.problem();
         if (!context.out().flush())
             throw Error(Failure::failed, "the output could not be written");
         for (const TopNotice &notice : model.notices())
@@ -200,20 +226,11 @@ void run_batch(Context &context, const Options &options, Reader &reader, TopMode
         if (done == iterations)
             break;
         std::this_thread::sleep_for(options.interval());
-        model.take(reader.read());
+        refresh(reader, model);
     }
 }
 
 // --- the full screen --------------------------------------------------------------
-
-void refresh(Reader &reader, TopModel &model, TopUi &ui) {
-    try {
-        model.take(reader.read());
-    } catch (const Error &error) {
-        model.lose(error.what());
-    }
-    ui.refreshed();
-}
 
 /// The signal that ended it; 0 for none.
 int run_screen(Terminal &terminal, const Options &options, Reader &reader, TopModel &model,
@@ -234,7 +251,8 @@ int run_screen(Terminal &terminal, const Options &options, Reader &reader, TopMo
         if (!key && done == iterations)
             return 0;
         if (wish == TopUi::Wish::refresh || (!key && !ui.paused())) {
-            refresh(reader, model, ui);
+            refresh(reader, model);
+            ui.refreshed();
             done += key ? 0 : 1;
         }
         if (!key || wish == TopUi::Wish::refresh)
@@ -328,9 +346,12 @@ void add_top(CLI::App &app, Context &context) {
         "hard limit, which takes root, q quits.\n"
         "\n"
         "Where there is no terminal, or one without a screen, it prints batches; one only, unless\n"
-        "--batch, --json or -n asks for more. With --json one object a line, with the keys of "
-        "'ls'\n"
-        "(or 'ps') and \"rate\", in bytes per second, null at first.\n"
+        "--batch, --json or -n asks for more: those go on until -n of them are done, or who reads\n"
+        "them is gone. With --json one object a line, with the keys of 'ls' (or 'ps') and "
+        "\"rate\",\n"
+        "in bytes per second, null at first. Of a TARGET that restarts, or a module that is "
+        "loaded\n"
+        "anew, it shows what there is again.\n"
         "\n"
         "Examples:\n"
         "  umacct top\n"
