@@ -28,7 +28,7 @@ figure() { # NAME KEY
 # Every part but the total, summed up.
 parts_sum() {
 	sed 's/,"diff":.*//; s/.*"machine":{\([^}]*\)}.*/\1/' "$TEST_DIR/audit" | tr ',' '\n' |
-		awk -F: '$1 != "\"total\"" { sum += $2 } END { printf "%d\n", sum }'
+		awk -F: '$1 != "\"total_bytes\"" { sum += $2 } END { printf "%d\n", sum }'
 }
 
 cgroup_leaf blind

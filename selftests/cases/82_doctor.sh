@@ -28,7 +28,7 @@ is "the module is loaded" "$(check_field module state)" ok
 is "probes fire" "$(check_field probes state)" ok
 is "the memory controller is delegated" "$(check_field 'memory controller' state)" ok
 is "the driver is accounted" "$(check_field driver state)" ok
-check "by its version" grep -q "\"says\":\"$(cat /sys/module/nvidia/version)" "$TEST_DIR/doctor"
+check "by its version" grep -q "\"text\":\"$(cat /sys/module/nvidia/version)" "$TEST_DIR/doctor"
 is "each hook has a line" "$(hook_lines)" "$(umacct --json | grep -o '"symbol":' | wc -l)"
 is "the blind spot is pointed at" "$(check_field 'blind spot' state)" warn
 umacct charge on
@@ -44,10 +44,10 @@ echo 0 >/sys/kernel/debug/kprobes/enabled
 doctor
 is "kprobes are switched off: exit code" $? 1
 is "the probe does not fire" "$(check_field probes state)" fail
-check "it says how to mend it" sh -c \
+check "it says how to fix it" sh -c \
 	"$(umacct doctor | sed -n 's/.*kprobes are switched off: \(echo 1 > .*\)/\1/p')"
 doctor
-is "which mends it" $? 0
+is "which fixes it" $? 0
 
 unload_driver
 doctor

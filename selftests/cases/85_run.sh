@@ -60,7 +60,7 @@ is "the command's words arrive as they are" "$(cat "$TEST_DIR/out")" \
 	'[ -f /x ]|[64,64]|[]||-j|8|--hard|--|{a}|'
 check "without --, its options are its own" umacct run -q sh -c '[ -f /proc/stat ]'
 
-for signal in USR1 USR2 ALRM INT HUP; do
+for signal in USR1 USR2 ALRM HUP; do
 	umacct run -q --name "run-test-$$" sh -c "trap 'exit 9' $signal; echo up; while :; do sleep 0.1; done" \
 		>"$TEST_DIR/out" &
 	runner=$!
@@ -90,6 +90,7 @@ is "and nothing else is said" "$(cat "$TEST_DIR/err")" ""
 is "--quiet says nothing" "$(umacct run -q true 2>&1)" ""
 # The unprivileged user of the virtual machine has no entry, so one is made.
 [ -e /etc/passwd ] || echo "nobody:x:$UNPRIVILEGED:$UNPRIVILEGED::/tmp:/bin/sh" >/etc/passwd
+# shellcheck disable=SC2016 # expands in the command
 is "--user: whom the command runs as" \
 	"$(umacct run -q --user nobody sh -c 'echo $(id -u) $(id -g) $HOME $USER')" \
 	"$UNPRIVILEGED $UNPRIVILEGED /tmp nobody"

@@ -420,10 +420,11 @@ process_is_gone() { # PID
 
 # --- umacct ------------------------------------------------------------------
 
-# The value of a key in one line of JSON, as the tool prints it. The first one
-# found: in what "show" prints, the account's own comes before its parts'.
+# The value of a key in one line of JSON, as the tool prints it, with or without the unit
+# that is the end of its name. The first one found: in what "show" prints, the account's
+# own comes before its parts'.
 json_field() { # KEY
-	tr '[],{}' '\n' | sed -n "s/^ *\"$1\" *: *\"\{0,1\}\([^\"]*\)\"\{0,1\} *$/\1/p" | head -n 1
+	tr '[],{}' '\n' | sed -nE "s/^ *\"$1(_bytes|_ns|_bytes_per_second)?\" *: *\"?([^\"]*)\"? *$/\2/p" | head -n 1
 }
 
 account() { # NAME KEY

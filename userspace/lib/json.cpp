@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/json.h"
 
+#include <ctime>
+
+#include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
 namespace umacct {
@@ -15,6 +18,27 @@ Json nullable(const std::optional<T> &value) {
 /// Empty text means that there is none.
 Json nullable_text(const std::string &text) {
     return text.empty() ? Json(nullptr) : Json(text);
+}
+
+std::uint64_t now_ns(clockid_t clock) {
+    timespec now{};
+
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// From nanoseconds since 1970.
+std::string rfc3339(std::uint64_t ns) {
+    return fmt::format("{:%FT%T}.{:09}Z", fmt::gmtime(static_cast<time_t>(ns / 1'000'000'000)),
+                       ns % 1'000'000'000);
+}
+
+/// The same moment, counted from the machine's start.
+std::uint64_t monotonic_us(std::uint64_t ns) {
+    const std::uint64_t ago = now_ns(CLOCK_REALTIME) - ns; // may wrap, and wraps back
+
+    return (now_ns(CLOCK_BOOTTIME) - ago) / 1000;
 }
 
 Json flag_names(const Status &status) {
@@ -66,19 +90,19 @@ Json to_json(const Status &status) {
             {"uvm_state", name_of(status.uvm_state)},
             {"reason", nullable_text(status.reason)},
             {"flags", flag_names(status)},
-            {"usage", status.usage},
-            {"charged", status.charged},
-            {"uncharged", status.uncharged()},
-            {"driver_usage", status.driver_usage},
-            {"driver_peak", status.driver_peak},
-            {"managed", status.managed},
-            {"untracked", status.untracked},
+            {"usage_bytes", status.usage},
+            {"charged_bytes", status.charged},
+            {"uncharged_bytes", status.uncharged()},
+            {"driver_usage_bytes", status.driver_usage},
+            {"driver_peak_bytes", status.driver_peak},
+            {"managed_bytes", status.managed},
+            {"untracked_bytes", status.untracked},
             {"untracked_count", status.untracked_count},
             {"stale_count", status.stale_count},
             {"accounts", status.accounts},
             {"clients", status.clients},
             {"records", status.records},
-            {"reserve", status.reserve},
+            {"reserve_bytes", status.reserve},
             {"reserve_count", status.reserve_count},
             {"charge_default", name_of(status.charge_default)},
             {"events_sent", status.events_sent},
@@ -92,54 +116,54 @@ Json to_json(const Owners &owners, const Account &account) {
             {"level", account.level},
             {"path", account.path},
             {"owner", to_json(owners.nearest(account.path))},
-            {"usage", account.usage},
-            {"own", account.own},
-            {"peak", account.peak},
-            {"charged", account.charged},
-            {"uncharged", account.uncharged()},
-            {"managed", account.managed},
+            {"usage_bytes", account.usage},
+            {"local_bytes", account.own},
+            {"peak_bytes", account.peak},
+            {"charged_bytes", account.charged},
+            {"uncharged_bytes", account.uncharged()},
+            {"managed_bytes", account.managed},
             {"allocs", account.allocs},
             {"frees", account.frees},
             {"failures", account.failures},
             {"refusals", account.refusals},
             {"clients", account.clients},
-            {"soft", nullable(account.soft)},
-            {"hard", nullable(account.hard)},
-            {"throttle", account.throttle_ns},
+            {"soft_bytes", nullable(account.soft)},
+            {"hard_bytes", nullable(account.hard)},
+            {"throttle_ns", account.throttle_ns},
             {"view", account.view},
             {"charge", name_of(account.charge)},
             {"charge_effective", name_of(account.charge_effective)},
-            {"effective", nullable(account.effective)},
+            {"effective_bytes", nullable(account.effective)},
             {"effective_id", nullable(account.effective_id)},
             {"local_soft_count", account.soft_count},
             {"local_hard_count", account.hard_count},
             {"reserve_count", account.reserve_count},
-            {"throttled", account.throttled_ns}};
+            {"throttled_ns", account.throttled_ns}};
 }
 
 Json to_json(const Owners &owners, const Account &account, const MemoryController &memory) {
     Json json = to_json(owners, account);
 
-    json["memory_current"] = nullable(memory.current);
+    json["memory_current_bytes"] = nullable(memory.current);
     // null is "no limit" here as everywhere: memory_current tells it from "not known".
-    json["memory_max"] = memory.max == std::optional<std::uint64_t>(UMACCT_UNLIMITED)
-                             ? Json(nullptr)
-                             : nullable(memory.max);
+    json["memory_max_bytes"] = memory.max == std::optional<std::uint64_t>(UMACCT_UNLIMITED)
+                                   ? Json(nullptr)
+                                   : nullable(memory.max);
     return json;
 }
 
 Json to_json(const Owners &owners, const Client &client) {
     return {{"pid", client.pid == 0 ? Json(nullptr) : Json(client.pid)},
-            {"start_time", client.start_time_ns},
+            {"start_monotonic_us", client.start_time_ns / 1000},
             {"comm", client.comm},
             {"account_id", client.account_id},
             {"path", client.path},
             {"owner", to_json(owners.nearest(client.path))},
-            {"usage", client.usage},
-            {"peak", client.peak},
-            {"charged", client.charged},
-            {"uncharged", client.uncharged()},
-            {"managed", client.managed},
+            {"usage_bytes", client.usage},
+            {"peak_bytes", client.peak},
+            {"charged_bytes", client.charged},
+            {"uncharged_bytes", client.uncharged()},
+            {"managed_bytes", client.managed},
             {"allocs", client.allocs},
             {"frees", client.frees},
             {"exited", client.exited}};
@@ -156,7 +180,8 @@ Json to_json(const Owners &owners, const std::vector<Client> &clients) {
 Json to_json(const Owners &owners, const Event &event) {
     return {{"type", name_of(event.type)},
             {"seq", event.sequence},
-            {"time", event.time_ns},
+            {"time", rfc3339(event.time_ns)},
+            {"monotonic_us", monotonic_us(event.time_ns)},
             {"account_id", event.account_id},
             {"path", event.path},
             {"owner", to_json(owners.nearest(event.path))},
@@ -164,13 +189,18 @@ Json to_json(const Owners &owners, const Event &event) {
             {"limit_path", nullable_text(event.limit_path)},
             {"pid", event.pid},
             {"comm", event.comm},
-            {"size", event.size},
-            {"usage", event.usage},
-            {"limit", event.limit}};
+            {"size_bytes", event.size},
+            {"usage_bytes", event.usage},
+            {"limit_bytes", event.limit}};
 }
 
-Json json_document() {
-    return {{"schema", json_schema}};
+Json json_document(const std::string &boot_id) {
+    const std::uint64_t now = now_ns(CLOCK_REALTIME);
+
+    return {{"schema", json_schema},
+            {"time", rfc3339(now)},
+            {"monotonic_us", monotonic_us(now)},
+            {"boot_id", nullable_text(boot_id)}};
 }
 
 Json merged(Json first, const Json &second) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// The JSON output. Keys are the names of the netlink attributes, in lower case;
-/// bytes and nanoseconds are integers; "no limit" and "not known" are null.
+/// The JSON output. Keys are the names of the netlink attributes in lower case,
+/// with their unit; "no limit" and "not known" are null.
 /// A key is never renamed or removed while the schema number stays.
 #pragma once
 
@@ -30,8 +30,9 @@ Json to_json(const Owners &owners, const Client &client);
 Json to_json(const Owners &owners, const Event &event);
 Json to_json(const Owners &owners, const std::vector<Client> &clients);
 
-/// {"schema": 1}, for a verb to add to.
-Json json_document();
+/// The schema's number, the time and the machine's start, for a verb to add to. boot_id:
+/// of that start; empty where it isn't known.
+Json json_document(const std::string &boot_id);
 
 /// The first document, then the members of the second.
 Json merged(Json first, const Json &second);

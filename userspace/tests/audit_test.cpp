@@ -184,11 +184,11 @@ TEST_F(AuditVerb, SaysWhereTheMachinesAndEachCgroupsMemoryIs) {
     std::int64_t parts = 0;
 
     for (const auto &[key, value] : audit["machine"].items())
-        parts += key == "total" ? 0 : value.get<std::int64_t>();
-    EXPECT_EQ(parts, audit["machine"]["total"]);
+        parts += key == "total_bytes" ? 0 : value.get<std::int64_t>();
+    EXPECT_EQ(parts, audit["machine"]["total_bytes"]);
     ASSERT_EQ(audit["cgroups"].size(), 3U);
     EXPECT_EQ(audit["cgroups"][1]["path"], "/blind");
-    EXPECT_EQ(audit["cgroups"][1]["unseen"], 3 * gib);
+    EXPECT_EQ(audit["cgroups"][1]["unseen_bytes"], 3 * gib);
     EXPECT_EQ(audit["cgroups"][1]["verdict"], "blind");
     EXPECT_EQ(audit["cgroups"][2]["path"], container_);
     EXPECT_EQ(audit["cgroups"][2]["verdict"], "none");
@@ -216,24 +216,24 @@ TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
     fake_.status.usage = 4 * gib;
 
     const json diff = run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"];
-    EXPECT_EQ(diff["machine"]["driver_uncharged"], gib);
-    EXPECT_EQ(diff["machine"]["unexplained"], -static_cast<std::int64_t>(gib));
-    EXPECT_EQ(diff["machine"]["total"], 0);
+    EXPECT_EQ(diff["machine"]["driver_uncharged_bytes"], gib);
+    EXPECT_EQ(diff["machine"]["unexplained_bytes"], -static_cast<std::int64_t>(gib));
+    EXPECT_EQ(diff["machine"]["total_bytes"], 0);
     EXPECT_EQ(diff["cgroups"][1]["path"], "/blind");
-    EXPECT_EQ(diff["cgroups"][1]["unseen"], gib);
+    EXPECT_EQ(diff["cgroups"][1]["unseen_bytes"], gib);
     EXPECT_NE(run({"audit", "--diff", file("before").c_str()}).out.find("+1.00 GiB"),
               std::string::npos);
 }
 
 TEST_F(AuditVerb, NumbersThatNoMachineHasDontOverflow) {
     sandbox_.write(file("before"),
-                   R"({"schema":1,"machine":{"total":-9223372036854775808,"free":1e300},)"
-                   R"("cgroups":[{"path":"/blind","usage":18446744073709551615,)"
-                   R"("unseen":-9223372036854775808}]})");
+                   R"({"schema":1,"machine":{"total_bytes":-9223372036854775808,"free_bytes":1e300},)"
+                   R"("cgroups":[{"path":"/blind","usage_bytes":18446744073709551615,)"
+                   R"("unseen_bytes":-9223372036854775808}]})");
 
     const json diff = run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"];
-    EXPECT_EQ(diff["machine"]["total"], INT64_MAX);
-    EXPECT_EQ(diff["cgroups"][1]["unseen"], INT64_MAX);
+    EXPECT_EQ(diff["machine"]["total_bytes"], INT64_MAX);
+    EXPECT_EQ(diff["cgroups"][1]["unseen_bytes"], INT64_MAX);
     EXPECT_EQ(run({"audit", "--diff", file("before").c_str()}).code, 0);
 }
 

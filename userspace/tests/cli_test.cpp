@@ -136,16 +136,22 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"reserve", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"reserve", "max"}, 2, "SIZE: 'max' is not a size"},
         Wrong{{"reserve", ""}, 2, "SIZE: '' is not a size"},
-        Wrong{{"charge", "maybe"}, 2, "MODE: maybe not in {on,off,inherit}"},
+        Wrong{{"charge", "maybe"}, 1, "TARGET 'maybe'"},
+        Wrong{{"charge", "/idle", "maybe"}, 2, "MODE: 'maybe' is not on, off or inherit"},
+        Wrong{{"charge", "/idle", "on", "x"}, 2, "one argument too many: 'x'"},
         Wrong{{"charge", "inherit"}, 2, "MODE: the machine's default"},
         Wrong{{"charge", "on", "/nowhere"}, 1, "TARGET '/nowhere'"},
-        Wrong{{"run"}, 125, "CMD is required"}, Wrong{{"run", "--hard"}, 125, "--hard"},
+        Wrong{{"charge", "/nowhere", "on"}, 1, "TARGET '/nowhere'"},
+        Wrong{{"ls", "-o", "usage,colour"}, 2, "-o: there is no column 'colour'"},
+        Wrong{{"ps", "-o", "hard"}, 2, "-o: there is no column 'hard'"},
+        Wrong{{"help", "lz"}, 2, "there is no verb 'lz'"}, Wrong{{"run"}, 125, "CMD is required"},
+        Wrong{{"run", "--hard"}, 125, "--hard"},
         Wrong{{"run", "--frob", "true"}, 125, "there is no option '--frob'"},
         Wrong{{"run", "--hard", "x", "--", "true"}, 125, "--hard"},
         Wrong{{"run", "--name", "a/b", "--", "true"}, 125, "--name: 'a/b'"},
         Wrong{{"run", "--user", "nobody at all", "true"}, 125, "--user: there is no user"},
         Wrong{{"run", "--report", "/nowhere/at/all", "true"}, 125, "--report: '/nowhere"},
-        Wrong{{"watch", "now"}, 2, "one argument too many: 'now'"}));
+        Wrong{{"watch", "now"}, 1, "TARGET 'now'"}));
 
 TEST_F(Cli, TheCommandsWordsAreItsOwn) {
     using Words = std::vector<std::string>;
@@ -173,10 +179,8 @@ TEST_F(Cli, TheCommandsWordsAreItsOwn) {
         {{"run"}, {"run"}, Words{}},
         {{"ls", "run", "x"}, {"ls", "run", "x"}, {}},
         {{"--version"}, {"--version"}, {}}};
-    std::ostringstream out;
-    tool::Context context(
-        {.connect = [this] { return connect(); }, .proc = sandbox_.proc(), .out = out, .err = out});
-    const auto app = tool::make_app(context);
+    tool::Asked asked;
+    const auto app = tool::make_app(asked);
 
     for (const Cut &cut : cuts) {
         Words line = cut.line;
@@ -263,9 +267,52 @@ TEST_F(Cli, LsHasOrdersAndAFlatForm) {
     EXPECT_LT(all.find("/a.slice/big.service"), all.find("/a.slice/small"));
     EXPECT_LT(all.find("/a.slice/small"), all.find("/idle"));
 
-    const std::string largest = run({"ls", "--flat", "--sort", "own"}).out;
+    const std::string largest = run({"ls", "--flat", "--sort", "local"}).out;
     EXPECT_LT(largest.find("/a.slice/big.service"), largest.find("/a.slice/small"));
     EXPECT_EQ(largest.find("/idle"), std::string::npos);
+}
+
+TEST_F(Cli, ColumnsAreChosenOneByOneOrAdded) {
+    EXPECT_EQ("\n" + run({"ls", "--flat", "-o", "usage,name"}).out, R"(
+   USAGE  ACCOUNT
+3.00 GiB  /
+3.00 GiB  /a.slice
+3.00 GiB  /a.slice/big.service
+5.00 MiB  /a.slice/small
+)");
+    EXPECT_EQ(run({"ps", "--no-header", "-o", "pid,name", "--sort", "name"}).out,
+              "  -  gone (exited)\n 42  python3\n");
+    EXPECT_NE(run({"ls", "-o", "+refusals"}).out.find("MEMORY.MAX  REFUSALS\n"), std::string::npos);
+    EXPECT_NE(run({"limit", "--no-header", "-o", "hard"}).out.find("8.00 GiB\n"),
+              std::string::npos);
+}
+
+TEST_F(Cli, ATableIsNeverWiderThanTheTerminal) {
+    fake_.accounts[3].path = "/a.slice/" + std::string(100, 'x');
+    for (int width = 1; width < 130; width += 7) {
+        width_ = width;
+        for (const auto &words : std::vector<std::vector<const char *>>{
+                 {"ls", "--flat"}, {"ps"}, {"limit"}, {"charge"}}) {
+            std::istringstream lines(run(words).out);
+
+            for (std::string line; std::getline(lines, line);) {
+                if (line.find(':') == std::string::npos) { // a sentence is no table
+                    EXPECT_LE(line.size(), static_cast<std::size_t>(std::max(width, 9)))
+                        << words[0] << ' ' << line;
+                }
+            }
+        }
+    }
+    width_ = 60;
+    EXPECT_NE(run({"ls", "--flat"}).out.find("  3.00 GiB  4.00 GiB"), std::string::npos);
+}
+
+TEST_F(Cli, HelpAndMeantWords) {
+    EXPECT_EQ(run({"help", "ls"}).out, run({"ls", "--help"}).out);
+    EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    EXPECT_NE(run({"limti"}).err.find("hint: did you mean 'limit'?"), std::string::npos);
+    EXPECT_NE(run({"ls", "--al"}).err.find("hint: did you mean '--all'?"), std::string::npos);
+    EXPECT_EQ(run({"quite-another"}).err.find("did you mean"), std::string::npos);
 }
 
 TEST_F(Cli, PsListsTheLargestFirstAndMarksWhatIsGone) {
@@ -307,9 +354,9 @@ TEST_F(Cli, ShowOfACgroupThatNeverHeldMemoryHasWhatItInherits) {
     sandbox_.add_cgroup("/a.slice/fresh/er");
 
     const json shown = run_json({"-j", "show", "/a.slice/fresh/er"});
-    EXPECT_EQ(shown["account"]["usage"], 0);
-    EXPECT_EQ(shown["account"]["effective"], 8 * gib);
-    EXPECT_EQ(shown["account"]["hard"], nullptr);
+    EXPECT_EQ(shown["account"]["usage_bytes"], 0);
+    EXPECT_EQ(shown["account"]["effective_bytes"], 8 * gib);
+    EXPECT_EQ(shown["account"]["hard_bytes"], nullptr);
 }
 
 TEST_F(Cli, TheSummarySaysWhatIsWrong) {
@@ -350,8 +397,9 @@ TEST_F(Cli, EveryVerbExplainsItself) {
         const Ran ran = run({verb, "--help"});
 
         EXPECT_EQ(ran.code, 0);
-        EXPECT_NE(ran.out.find("Examples:\n  umacct " + std::string(verb)), std::string::npos)
-            << verb;
+        EXPECT_NE(ran.out.find("umacct " + std::string(verb)), std::string::npos) << verb;
+        EXPECT_NE(ran.out.find("Examples:\n"), std::string::npos) << verb;
+        EXPECT_NE(ran.out.find("--json"), std::string::npos) << verb;
         EXPECT_EQ(ran.err, "");
     }
 }
@@ -360,7 +408,7 @@ TEST_F(Cli, VersionWithAndWithoutTheModule) {
     EXPECT_NE(run({"--version"}).out.find("(netlink ABI 1)\nmodule 0.1.0\n"), std::string::npos);
     loaded_ = false;
     EXPECT_NE(run({"--version"}).out.find("module not loaded"), std::string::npos);
-    EXPECT_EQ(run({"--version"}).code, 0);
+    EXPECT_EQ(run({"-V"}).code, 0);
     EXPECT_EQ(run_json({"--version", "-j"})["module_version"], nullptr);
 }
 
@@ -371,7 +419,7 @@ TEST_F(Cli, EveryVerbPrintsWhatItsSchemaSays) {
     const json summary = run_json({"--json"});
 
     EXPECT_EQ(summary["memory"],
-              (json{{"total", 16 * gib}, {"free", gib}, {"available", 2 * gib}}));
+              (json{{"total_bytes", 16 * gib}, {"free_bytes", gib}, {"available_bytes", 2 * gib}}));
     EXPECT_EQ(summary["top_accounts"][0]["path"], "/a.slice/big.service");
     EXPECT_EQ(summary["top_accounts"].size(), 2U);
     EXPECT_FALSE(summary["hooks"].empty());
@@ -380,16 +428,16 @@ TEST_F(Cli, EveryVerbPrintsWhatItsSchemaSays) {
         EXPECT_FALSE(run_json({verb, "--json"})["accounts"].empty()) << verb;
     EXPECT_FALSE(run_json({"ps", "--json"})["clients"].empty());
     EXPECT_FALSE(run_json({"show", "--json", "/a.slice"})["clients"].empty());
-    EXPECT_EQ(run_json({"reserve", "--json"})["available"], 2 * gib);
+    EXPECT_EQ(run_json({"reserve", "--json"})["available_bytes"], 2 * gib);
 }
 
 TEST_F(Cli, ASchemaThatAllowsEverythingWouldBeNone) {
     json document = json::parse(run({"ls", "--json"}).out);
 
-    document["accounts"][0]["usage"] = -1;
+    document["accounts"][0]["usage_bytes"] = -1;
     EXPECT_NE(schema_of("ls", document), "");
     document = json::parse(run({"ls", "--json"}).out);
-    document["accounts"][0].erase("peak");
+    document["accounts"][0].erase("peak_bytes");
     EXPECT_NE(schema_of("ls", document), "");
     document = json::parse(run({"ls", "--json"}).out);
     document["accounts"][0]["undocumented"] = 1;
@@ -401,12 +449,12 @@ TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
     const json &big = accounts[2];
 
     EXPECT_EQ(big["path"], "/a.slice/big.service");
-    EXPECT_EQ(big["usage"], 3 * gib);
-    EXPECT_EQ(big["uncharged"], 2 * gib);
-    EXPECT_EQ(big["soft"], nullptr);
-    EXPECT_EQ(big["effective"], 8 * gib);
-    EXPECT_EQ(big["memory_current"], gib);
-    EXPECT_EQ(big["memory_max"], nullptr);
+    EXPECT_EQ(big["usage_bytes"], 3 * gib);
+    EXPECT_EQ(big["uncharged_bytes"], 2 * gib);
+    EXPECT_EQ(big["soft_bytes"], nullptr);
+    EXPECT_EQ(big["effective_bytes"], 8 * gib);
+    EXPECT_EQ(big["memory_current_bytes"], gib);
+    EXPECT_EQ(big["memory_max_bytes"], nullptr);
     EXPECT_EQ(big["owner"], (json{{"kind", "unit"},
                                   {"runtime", "systemd"},
                                   {"id", "big.service"},
@@ -418,6 +466,17 @@ TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
     EXPECT_EQ(accounts[0]["parent_id"], nullptr);
 }
 
+TEST_F(Cli, EveryDocumentSaysWhenItWasMadeAndSinceWhenTheMachineRuns) {
+    sandbox_.write("proc/sys/kernel/random/boot_id", "01234567-89ab-cdef-0123-456789abcdef\n");
+
+    const json first = run_json({"ls", "--json"});
+    const json second = run_json({"--version", "--json"});
+    EXPECT_EQ(first["boot_id"], "01234567-89ab-cdef-0123-456789abcdef");
+    EXPECT_LE(first["time"], second["time"]);
+    EXPECT_LE(first["monotonic_us"], second["monotonic_us"]);
+    EXPECT_GT(first["monotonic_us"], 0);
+}
+
 TEST_F(Cli, BytesThatAreNoTextStillMakeJson) {
     fake_.clients[1].comm = "a\xff\x01";
     EXPECT_EQ(run_json({"ps", "--json"})["clients"][0]["comm"], "a\xef\xbf\xbd\x01");
@@ -425,11 +484,14 @@ TEST_F(Cli, BytesThatAreNoTextStillMakeJson) {
 
 // --- changes ------------------------------------------------------------------
 
-TEST_F(Cli, LimitSetsWhatWasAskedAndSaysNothing) {
-    const Ran ran = run({"limit", "/idle", "--hard", "1.5G", "--view"});
+TEST_F(Cli, LimitSetsWhatWasAskedAndSaysWhatChanged) {
+    fake_.on_change = [this] { fake_.accounts[4].hard = gib + gib / 2; };
+
+    const Ran ran = run({"limit", "/idle", "--hard", "1.5G", "--no-view"});
 
     EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_EQ(ran.out + ran.err, "");
+    EXPECT_EQ(ran.out, "/idle: hard limit max -> 1.50 GiB\n/idle: view off, as it was\n");
+    EXPECT_EQ(ran.err, "");
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), gib + gib / 2);
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_ID), fake_.accounts[4].id);
 }
@@ -446,18 +508,45 @@ TEST_F(Cli, ALimitBelowTheUsageIsSetWithANote) {
 TEST_F(Cli, LimitListsWhatBinds) {
     const Ran ran = run({"limit"});
 
-    EXPECT_NE(ran.out.find("/a.slice              3.00 GiB       max  8.00 GiB   8.00 GiB  itself"),
+    EXPECT_NE(ran.out.find("/a.slice              3.00 GiB       max  8.00 GiB  8.00 GiB  itself"),
               std::string::npos)
         << ran.out;
     EXPECT_NE(
-        ran.out.find("/a.slice/small        5.00 MiB  4.00 MiB       max   8.00 GiB  /a.slice"),
+        ran.out.find("/a.slice/small        5.00 MiB  4.00 MiB       max  8.00 GiB  /a.slice"),
         std::string::npos)
         << ran.out;
     EXPECT_EQ(ran.out.find("/idle"), std::string::npos);
 }
 
+TEST_F(Cli, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
+    const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
+                                                          {"reserve", "1G"},
+                                                          {"charge", "on"},
+                                                          {"charge", "/idle", "on"}};
+
+    for (const auto &words : verbs) {
+        fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
+        fake_.status.reason = "version 999.1 is newer than this module";
+
+        const Ran unknown = run(words);
+        EXPECT_EQ(unknown.code, 5);
+        EXPECT_NE(unknown.err.find("nothing enforces it: driver 550.163.01 is unknown"),
+                  std::string::npos)
+            << unknown.err;
+        // Before the driver is loaded, it is a normal thing to do.
+        fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
+
+        const Ran absent = run(words);
+        EXPECT_EQ(absent.code, 0);
+        EXPECT_NE(absent.err.find("note: the driver is not loaded"), std::string::npos);
+    }
+    EXPECT_EQ(fake_.changes.size(), 8U);
+}
+
 TEST_F(Cli, ReserveIsSetInBytes) {
-    EXPECT_EQ(run({"reserve", "4G"}).code, 0);
+    fake_.on_change = [this] { fake_.status.reserve = 4 * gib; };
+    EXPECT_EQ(run({"reserve", "4G"}).out, "reserve off -> 4.00 GiB\n");
+    fake_.on_change = {};
     EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
     EXPECT_EQ(run({"reserve", "off"}).code, 0);
     EXPECT_EQ(fake_.changes.size(), 2U);
@@ -466,7 +555,10 @@ TEST_F(Cli, ReserveIsSetInBytes) {
 TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
     EXPECT_EQ(run({"charge", "on"}).code, 0);
     EXPECT_EQ(run({"charge", "inherit", "/idle"}).code, 0);
-    ASSERT_EQ(fake_.changes.size(), 2U);
+    EXPECT_EQ(run({"charge", "/idle", "inherit"}).out, "/idle: charging inherit, as it was\n");
+    ASSERT_EQ(fake_.changes.size(), 3U);
+    EXPECT_NE(run({"charge", "/idle"}).out.find("/idle    inherit"), std::string::npos);
+    fake_.changes.pop_back();
     EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_CONFIG_SET);
     EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_STATUS_CHARGE_DEFAULT),
               UMACCT_CHARGE_ON);
@@ -520,6 +612,18 @@ TEST_F(Cli, WatchPrintsOneObjectALineAndEndsWithTheModule) {
     EXPECT_EQ(schema_of("watch", lines[0]), "");
     EXPECT_EQ(lines[0]["type"], "hard_refused");
     EXPECT_EQ(lines[1]["seq"], 2);
+    EXPECT_EQ(lines[1]["time"], "2023-11-14T22:13:20.000000000Z");
+}
+
+TEST_F(Cli, WatchOfATargetLeavesTheOthersOut) {
+    Event other = refusal(2);
+
+    other.path = "/a.slice/big.service/worker";
+    fake_.to_receive = {{.events = {test::encode(refusal(1)), test::encode(other)}}};
+
+    const auto lines = lines_of(run({"watch", "42", "--json"}).out);
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_EQ(lines[0]["seq"], 2);
 }
 
 TEST_F(Cli, WatchCountsWhatAGapLost) {
@@ -529,7 +633,8 @@ TEST_F(Cli, WatchCountsWhatAGapLost) {
 
     const auto lines = lines_of(run({"watch", "--json"}).out);
     ASSERT_EQ(lines.size(), 4U);
-    EXPECT_EQ(lines[2], (json{{"schema", 1}, {"type", "lost"}, {"count", 3}}));
+    EXPECT_EQ(lines[2]["type"], "lost");
+    EXPECT_EQ(lines[2]["count"], 3);
     EXPECT_EQ(schema_of("watch", lines[2]), "");
     EXPECT_EQ(lines[3]["seq"], 15);
 }

@@ -30,13 +30,13 @@ protected:
                        std::string("\6\0\0\0\1", 5));
     }
 
-    /// The check of that name; with a mend exactly when it isn't well.
+    /// The check of that name; with a hint exactly when it isn't well.
     json check(const std::string &name) {
         const json document = run_json({"doctor", "--json"});
         json found;
 
         for (const json &each : document["checks"]) {
-            EXPECT_EQ(each["state"] == "ok", each["mend"].is_null()) << each;
+            EXPECT_EQ(each["state"] == "ok", each["hint"].is_null()) << each;
             if (each["check"] == name && (found.is_null() || each["state"] != "ok"))
                 found = each;
         }
@@ -49,7 +49,7 @@ protected:
         const json found = check(name);
 
         EXPECT_EQ(found["state"], state);
-        EXPECT_NE(found["says"].get<std::string>().find(says), std::string::npos) << found;
+        EXPECT_NE(found["text"].get<std::string>().find(says), std::string::npos) << found;
         EXPECT_EQ(run({"doctor"}).code, code);
     }
 };
@@ -82,7 +82,7 @@ TEST_F(Doctor, ProbesDoNotFire) {
     fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_SELFTEST);
     sandbox_.write("sys/kernel/debug/kprobes/enabled", "0\n");
     expect("probes", "fail", "did not fire", 1);
-    EXPECT_NE(check("probes")["mend"].get<std::string>().find("echo 1"), std::string::npos);
+    EXPECT_NE(check("probes")["hint"].get<std::string>().find("echo 1"), std::string::npos);
 }
 
 TEST_F(Doctor, NotInstalledForThisKernel) {
@@ -161,12 +161,12 @@ TEST_F(Doctor, WhatTheKernelAndTheDriverDoWithMemory) {
     fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_KMEM);
     sandbox_.write("proc/cmdline", "quiet cgroup.memory=nokmem\n");
     expect("kernel memory", "warn", "charging can't work", 0);
-    EXPECT_EQ(check("kernel memory")["mend"], "boot without cgroup.memory=nokmem");
+    EXPECT_EQ(check("kernel memory")["hint"], "boot without cgroup.memory=nokmem");
     fake_.status.charge_default = UMACCT_CHARGE_OFF;
     fake_.status.usage = 3 << 20;
     fake_.status.charged = 1 << 20;
     expect("blind spot", "warn", "1.00 MiB charged, 2.00 MiB uncharged", 0);
-    EXPECT_EQ(check("blind spot")["values"]["uncharged"], 2 << 20);
+    EXPECT_EQ(check("blind spot")["values"]["uncharged_bytes"], 2 << 20);
     fake_.status.flags |= UMACCT_STATUS_NATIVE_CHARGE;
     expect("blind spot", "ok", "charges its pages itself", 0);
 }

@@ -28,6 +28,8 @@ public:
             throw RequestError(*module_.refuse_with, "the fake module refuses",
                                module_.refused_attribute);
         module_.changes.push_back({command, attributes});
+        if (module_.on_change)
+            module_.on_change();
         return answer(command);
     }
 

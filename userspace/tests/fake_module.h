@@ -3,6 +3,7 @@
 /// what it was told.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,7 +32,8 @@ struct FakeModule {
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
     Enforcement enforcement;      ///< of every change
-    std::vector<Request> changes; ///< what was set
+    std::vector<Request> changes;    ///< what was set
+    std::function<void()> on_change; ///< what a change does
     int dumps = 0;
     bool subscribed = false;
 

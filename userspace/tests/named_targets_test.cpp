@@ -16,6 +16,8 @@ using test::Ran;
 
 class NamedTargets : public test::ToolFixture, protected test::RuntimeFolders {
 protected:
+    using ToolFixture::sandbox_;
+
     NamedTargets() : RuntimeFolders(sandbox_) {
         add_docker(id_of('a'), "vllm");
         add_docker(id_of('c'), "ollama");

@@ -1,21 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# shells.sh bash|zsh|fish DOCS: drives the shell's completion as a user would, with a
-# umacct that knows a few targets and tells how it was called.
+# shells.sh bash|zsh|fish COMPLETIONS: drives the shell's completion as a user would, with
+# a umacct that knows a few words and tells how it was called.
 
 set -euo pipefail
 shell=$1
-docs=$(cd "$2" && pwd)
+completions=$(cd "$2" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 mkdir "$work/bin" "$work/folder"
 cat >"$work/bin/umacct" <<'END'
 #!/bin/sh
-if [ "$1" = complete-targets ]; then
-	for target in vllm default/llm-0 default/llm-0/vllm user@1000.service /a/x:y /b; do
-		case $target in "$3"*) printf '%s\tsomething\n' "$target" ;; esac
+if [ "$1" = complete ]; then
+	[ "$2" = -- ] || exit
+	shift 2
+	case "$*" in
+	*--diff\ *) echo :file; exit ;;
+	"run --hard 1G -- "*) echo ":command 4"; exit ;;
+	esac
+	for last; do :; done
+	for word in doctor vllm default/llm-0 default/llm-0/vllm user@1000.service /a/x:y /b \
+		--throttle uncharged inherit; do
+		case $word in "$last"*) printf '%s\tsomething\n' "$word" ;; esac
 	done
 	exit
 fi
@@ -37,7 +45,7 @@ umacct --json ps /a/x:!|ran: --json ps /a/x:y
 umacct limit --hard 1G vl!|ran: limit --hard 1G vllm
 umacct limit vllm --thr!5ms|ran: limit vllm --throttle 5ms
 umacct ls --sort unch!|ran: ls --sort uncharged
-umacct charge inh!vl!|ran: charge inherit vllm
+umacct charge vl!inh!|ran: charge vllm inherit
 umacct audit --diff bef!|ran: audit --diff before.json
 umacct run --hard 1G -- umac!x|ran: run --hard 1G -- umacct x
 END
@@ -47,8 +55,8 @@ type_all() { # TENTHS-OF-A-SECOND
 	local typed pause=$(($1 / 10)).$(($1 % 10))
 	sleep "$pause"
 	case $shell in
-	bash) echo "source $docs/bash/umacct; PS1='> '" ;;
-	zsh) echo "fpath=($docs/zsh \$fpath); autoload -Uz compinit; compinit -u -D; PS1='> '" ;;
+	bash) echo "source $completions/umacct.bash; PS1='> '" ;;
+	zsh) echo "fpath=($completions \$fpath); autoload -Uz compinit; compinit -u -D; PS1='> '" ;;
 	esac
 	sleep "$pause"
 	sleep "$pause"
@@ -98,8 +106,8 @@ fish)
 		line=${typed%!*}
 		line=${line//!/ }
 		word=${line##* }
-		[[ $typed != *inh!* ]] || line='umacct charge inherit vl' word=vl
-		candidates=$(fish --no-config -c "source $docs/fish/umacct.fish; complete -C '$line'" |
+		[[ $typed != *inh!* ]] || line='umacct charge vllm inh' word=inh
+		candidates=$(fish --no-config -c "source $completions/umacct.fish; complete -C '$line'" |
 			cut -f 1)
 		found=
 		while read -r candidate; do

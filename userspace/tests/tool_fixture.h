@@ -16,7 +16,7 @@
 #include "tests/fake_module.h"
 #include "tests/sandbox.h"
 #include "tests/schema.h"
-#include "tool/cli.h"
+#include "tool/app.h"
 
 namespace umacct::test {
 
@@ -38,7 +38,8 @@ protected:
                                          .proc = sandbox_.proc(),
                                          .out = out,
                                          .err = err,
-                                         .root = sandbox_.proc().parent_path()});
+                                         .root = sandbox_.proc().parent_path(),
+                                         .width = width_});
         return {code, out.str(), err.str()};
     }
 
@@ -84,6 +85,7 @@ protected:
     Sandbox sandbox_;
     FakeModule fake_;
     bool loaded_ = true;
+    int width_ = 0; ///< of the terminal; 0 for none
 };
 
 } // namespace umacct::test

@@ -2,6 +2,7 @@
 /// What top makes of readings: rates, histories, orders, filters, folds, notices.
 #include <gtest/gtest.h>
 
+#include "lib/error.h"
 #include "tool/top/top_model.h"
 
 namespace umacct::tool {
@@ -64,6 +65,8 @@ protected:
         return names;
     }
 
+    void sort(const char *name) { model_.sort = &column(name, Of::both, ""); }
+
     TopRow row(std::uint64_t id) {
         for (const TopRow &row : model_.rows()) {
             if (row.key.account == id)
@@ -84,9 +87,9 @@ TEST_F(TopModelTest, IsATreeOfWhatHoldsMemory) {
     EXPECT_EQ(row(3).depth, 2);
     EXPECT_TRUE(row(2).parent);
     EXPECT_FALSE(row(3).parent);
-    EXPECT_EQ(row(3).memory, 2 * mib);
-    EXPECT_EQ(row(2).memory, std::nullopt);
-    EXPECT_EQ(row(4).limit, 32 * mib);
+    EXPECT_EQ(row(3).memory.current, 2 * mib);
+    EXPECT_EQ(row(2).memory.current, std::nullopt);
+    EXPECT_EQ(row(4).account->effective, 32 * mib);
     model_.all = true;
     EXPECT_EQ(names(), "/ a one two idle");
 }
@@ -107,7 +110,9 @@ TEST_F(TopModelTest, TheRateIsTheChangePerSecond) {
     take(2000ms);
     EXPECT_EQ(row(3).rate, 3LL << 20);
     EXPECT_EQ(row(4).rate, 0);
-    EXPECT_EQ(model_.rate(key_of(sample_.clients[0])), 3LL << 20);
+    model_.processes = true;
+    EXPECT_EQ(row(3).rate, 3LL << 20);
+    model_.processes = false;
     sample_.accounts[2].usage -= mib;
     take(500ms);
     EXPECT_EQ(row(3).rate, -(2LL << 20));
@@ -128,11 +133,10 @@ TEST_F(TopModelTest, AHistoryDoesNotGrowForEver) {
 }
 
 TEST_F(TopModelTest, SiblingsAreSortedByAnyColumn) {
-    const std::vector<std::pair<TopColumn, const char *>> wanted{
-        {TopColumn::usage, "/ a one two"},     {TopColumn::peak, "/ a two one"},
-        {TopColumn::limit, "/ a one two"},     {TopColumn::rate, "/ a two one"},
-        {TopColumn::memory, "/ a two one"},    {TopColumn::name, "/ a one two"},
-        {TopColumn::uncharged, "/ a two one"},
+    const std::vector<std::pair<const char *, const char *>> wanted{
+        {"usage", "/ a one two"},     {"peak", "/ a two one"},           {"limit", "/ a one two"},
+        {"rate", "/ a two one"},      {"memory.current", "/ a two one"}, {"name", "/ a one two"},
+        {"uncharged", "/ a two one"},
     };
 
     sample_.accounts[2].charged = 12 * mib;
@@ -140,12 +144,12 @@ TEST_F(TopModelTest, SiblingsAreSortedByAnyColumn) {
     take();
     sample_.accounts[2].usage -= mib;
     take();
-    for (const auto &[column, order] : wanted) {
-        model_.sort = column;
+    for (const auto &[name, order] : wanted) {
+        sort(name);
         model_.reversed = false;
-        EXPECT_EQ(names(), order) << name_of(column);
+        EXPECT_EQ(names(), order) << name;
         model_.reversed = true;
-        EXPECT_NE(names(), order) << name_of(column);
+        EXPECT_NE(names(), order) << name;
     }
 }
 
@@ -154,21 +158,22 @@ TEST_F(TopModelTest, ProcessesAreSortedByAnyColumn) {
     sample_.clients[1].peak = 100 * mib;
     take();
     EXPECT_EQ(names(), "alpha Beta");
-    for (const TopColumn column : {TopColumn::peak, TopColumn::memory, TopColumn::name}) {
-        model_.sort = column;
-        EXPECT_EQ(names(), "Beta alpha") << name_of(column);
+    for (const char *name : {"peak", "memory.current", "name"}) {
+        sort(name);
+        EXPECT_EQ(names(), "Beta alpha") << name;
     }
     model_.reversed = true;
     EXPECT_EQ(names(), "alpha Beta");
-    model_.sort = TopColumn::limit;
+    sort("limit");
     EXPECT_EQ(names(), "Beta alpha");
-    EXPECT_EQ(row(4).limit, 32 * mib);
+    EXPECT_EQ(row(4).account->effective, 32 * mib);
 }
 
 TEST_F(TopModelTest, EveryColumnHasANameThatFindsIt) {
-    for (const TopColumn column : top_columns())
-        EXPECT_EQ(top_column(name_of(column)), column);
-    EXPECT_EQ(top_column("colour"), std::nullopt);
+    for (const Column &each : columns())
+        EXPECT_EQ(&column(each.name, Of::both, ""), &each);
+    EXPECT_THROW(column("colour", Of::both, "--sort"), Error);
+    EXPECT_THROW(column("pid", Of::accounts, "--sort"), Error);
 }
 
 TEST_F(TopModelTest, AFilterKeepsMatchesAndWhatIsAboveThem) {
@@ -240,10 +245,10 @@ TEST_F(TopModelTest, ARefusalIsToldOnceOfTheLowestAccountAndShownForAWhile) {
 TEST_F(TopModelTest, BeingAboveTheSoftLimitShows) {
     sample_.accounts[3].soft = 4 * mib;
     take();
-    EXPECT_TRUE(row(4).over_soft);
-    EXPECT_FALSE(row(3).over_soft);
+    EXPECT_TRUE(row(4).over_soft());
+    EXPECT_FALSE(row(3).over_soft());
     model_.processes = true;
-    EXPECT_TRUE(row(4).over_soft);
+    EXPECT_TRUE(row(4).over_soft());
 }
 
 TEST_F(TopModelTest, ARemovedCgroupIsToldUnlessItWasIdle) {

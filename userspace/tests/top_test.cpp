@@ -9,6 +9,7 @@
 
 #include "lib/error.h"
 #include "tests/tool_fixture.h"
+#include "tool/top/terminal.h"
 #include "tool/top/top_draw.h"
 
 namespace umacct {
@@ -610,20 +611,21 @@ TEST_F(Top, JsonIsALineForEachRefreshWithTheKeysOfLsAndPs) {
     while (std::getline(lines, line)) {
         document = json::parse(line);
         ASSERT_EQ(document["accounts"].size(), 4U);
-        EXPECT_EQ(document["accounts"][2]["rate"], count == 0 ? json(nullptr) : json(0));
+        EXPECT_EQ(document["accounts"][2]["rate_bytes_per_second"],
+                  count == 0 ? json(nullptr) : json(0));
         ++count;
     }
     EXPECT_EQ(count, 2);
     EXPECT_EQ(document["schema"], 1);
-    EXPECT_EQ(document["uncharged"], 336 * mib);
-    EXPECT_EQ(document["memory"]["total"], 16384 * mib);
+    EXPECT_EQ(document["uncharged_bytes"], 336 * mib);
+    EXPECT_EQ(document["memory"]["total_bytes"], 16384 * mib);
 
     json account = document["accounts"][2];
-    account.erase("rate");
+    account.erase("rate_bytes_per_second");
     EXPECT_EQ(account, run_json({"ls", "--json"})["accounts"][2]);
 
     json client = run_json({"top", "-j", "-P", "-n", "1"})["clients"][0];
-    client.erase("rate");
+    client.erase("rate_bytes_per_second");
     EXPECT_EQ(client, run_json({"ps", "--json"})["clients"][0]);
 }
 

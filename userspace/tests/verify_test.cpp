@@ -16,7 +16,7 @@ constexpr std::uint64_t mib = 1ULL << 20;
 constexpr std::uint64_t size = 32 * mib;
 
 /// A machine with a driver, of which each part may be broken.
-class FakeBench : public Bench {
+class FakeCgroup : public TestCgroup {
 public:
     bool charges = false;   ///< by itself
     bool can_charge = true; ///< when umacct tells it to
@@ -75,10 +75,10 @@ private:
     MemoryEvents events_{.max = 7, .oom_kills = 0};
 };
 
-std::vector<Finding> findings(FakeBench &bench, const std::string &no_charging = "") {
+std::vector<Finding> findings(FakeCgroup &cgroup, const std::string &no_charging = "") {
     std::vector<Finding> found;
 
-    for (const Step &step : verify(bench, size, mib, no_charging))
+    for (const Step &step : verify(cgroup, size, mib, no_charging))
         found.push_back(step.finding);
     return found;
 }
@@ -86,8 +86,8 @@ std::vector<Finding> findings(FakeBench &bench, const std::string &no_charging =
 using Findings = std::vector<Finding>;
 
 TEST(Verify, ABlindMachineThatUmacctMends) {
-    FakeBench bench;
-    const std::vector<Step> steps = verify(bench, size, mib, "");
+    FakeCgroup cgroup;
+    const std::vector<Step> steps = verify(cgroup, size, mib, "");
 
     EXPECT_EQ(steps[0].finding, Finding::blind);
     EXPECT_EQ(steps[0].got.bytes, size);
@@ -100,61 +100,61 @@ TEST(Verify, ABlindMachineThatUmacctMends) {
     EXPECT_EQ(steps[2].finding, Finding::holds);
     EXPECT_EQ(steps[2].seen(), steps[2].got.bytes);
     EXPECT_EQ(steps[2].events.max, 1U);
-    ASSERT_EQ(bench.changes.size(), 2U);
-    EXPECT_EQ(bench.changes[1].hard, UMACCT_UNLIMITED);
+    ASSERT_EQ(cgroup.changes.size(), 2U);
+    EXPECT_EQ(cgroup.changes[1].hard, UMACCT_UNLIMITED);
 }
 
 TEST(Verify, AMachineWhoseDriverChargesIsNotBlind) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.charges = true;
-    EXPECT_EQ(findings(bench, "the driver charges"),
+    cgroup.charges = true;
+    EXPECT_EQ(findings(cgroup, "the driver charges"),
               (Findings{Finding::charged, Finding::holds, Finding::skipped}));
-    EXPECT_EQ(bench.changes.size(), 1U);
+    EXPECT_EQ(cgroup.changes.size(), 1U);
 }
 
 TEST(Verify, ALimitThatDoesNotHoldIsNoticed) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.keeps_limit = false;
-    EXPECT_EQ(findings(bench)[1], Finding::fails);
+    cgroup.keeps_limit = false;
+    EXPECT_EQ(findings(cgroup)[1], Finding::fails);
 }
 
 TEST(Verify, ALimitThatRefusesTooEarlyIsNoticed) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.room = 4 * mib;
-    EXPECT_EQ(findings(bench), (Findings{Finding::unclear, Finding::fails, Finding::fails}));
+    cgroup.room = 4 * mib;
+    EXPECT_EQ(findings(cgroup), (Findings{Finding::unclear, Finding::fails, Finding::fails}));
 }
 
 TEST(Verify, AnotherAnswerThanOutOfMemoryIsNoticed) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.refusal = 0x1f;
-    const std::vector<Step> steps = verify(bench, size, mib, "");
+    cgroup.refusal = 0x1f;
+    const std::vector<Step> steps = verify(cgroup, size, mib, "");
     EXPECT_EQ(steps[1].finding, Finding::fails);
-    EXPECT_NE(steps[1].says.find("0x1f instead of 0x51"), std::string::npos);
+    EXPECT_NE(steps[1].text.find("0x1f instead of 0x51"), std::string::npos);
 }
 
 TEST(Verify, ChargingThatDoesNothingIsNoticed) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.can_charge = false;
-    EXPECT_EQ(findings(bench), (Findings{Finding::blind, Finding::holds, Finding::fails}));
+    cgroup.can_charge = false;
+    EXPECT_EQ(findings(cgroup), (Findings{Finding::blind, Finding::holds, Finding::fails}));
 }
 
 TEST(Verify, AKillIsNoticed) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.kills = true;
-    EXPECT_EQ(findings(bench)[2], Finding::fails);
+    cgroup.kills = true;
+    EXPECT_EQ(findings(cgroup)[2], Finding::fails);
 }
 
 TEST(Verify, MemoryThatStaysIsNoticed) {
-    FakeBench bench;
+    FakeCgroup cgroup;
 
-    bench.leaks = true;
-    EXPECT_EQ(findings(bench)[1], Finding::fails);
+    cgroup.leaks = true;
+    EXPECT_EQ(findings(cgroup)[1], Finding::fails);
 }
 
 // --- the verb -------------------------------------------------------------------

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <clocale>
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "lib/module/netlink.h"
-#include "tool/cli.h"
+#include "tool/app.h"
 #include "tool/top/curses_terminal.h"
 
 namespace {
@@ -17,6 +19,12 @@ std::string variable(const char *name) {
     return value == nullptr ? "" : value;
 }
 
+int terminal_width() {
+    winsize size{};
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -24,6 +32,7 @@ int main(int argc, char **argv) {
     const bool colour = terminal && variable("NO_COLOR").empty() && !variable("TERM").empty() &&
                         variable("TERM") != "dumb";
 
+    std::setlocale(LC_CTYPE, "");
     return umacct::tool::run_tool(argc, argv,
                                   {.connect = umacct::connect_netlink,
                                    .proc = "/proc",
@@ -31,6 +40,7 @@ int main(int argc, char **argv) {
                                    .err = std::cerr,
                                    .colour = colour,
                                    .terminal = terminal,
+                                   .width = terminal ? terminal_width() : 0,
                                    .open_terminal = [colour] {
                                        return umacct::tool::open_curses_terminal(colour, std::cerr);
                                    }});

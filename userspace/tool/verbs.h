@@ -1,29 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// The verbs. Each function adds its subcommand, which runs when it is parsed.
+/// The verbs. A verb is a file with a function that adds what it takes to its parser,
+/// and a row in verbs.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <functional>
+#include <span>
 
-#include "tool/context.h"
+namespace CLI {
+class App;
+}
 
 namespace umacct::tool {
 
-void add_audit(CLI::App &app, Context &context);
-void add_charge(CLI::App &app, Context &context);
-/// For the shells' completions, and not shown.
-void add_complete_targets(CLI::App &app, Context &context);
-void add_doctor(CLI::App &app, Context &context);
-void add_limit(CLI::App &app, Context &context);
-void add_ls(CLI::App &app, Context &context);
-void add_ps(CLI::App &app, Context &context);
-void add_reserve(CLI::App &app, Context &context);
-void add_run(CLI::App &app, Context &context);
-void add_show(CLI::App &app, Context &context);
-void add_top(CLI::App &app, Context &context);
-void add_verify(CLI::App &app, Context &context);
-void add_watch(CLI::App &app, Context &context);
+struct Session;
+
+/// What runs when the command line was understood; its exit code. Throws Error.
+using Action = std::function<int(Session &)>;
+
+struct Verb {
+    const char *name;
+    const char *summary; ///< empty: not shown
+    Action (*add)(CLI::App &verb);
+};
+
+std::span<const Verb> verbs();
+
+Action add_audit(CLI::App &verb);
+Action add_charge(CLI::App &verb);
+Action add_complete(CLI::App &verb);
+Action add_doctor(CLI::App &verb);
+Action add_limit(CLI::App &verb);
+Action add_ls(CLI::App &verb);
+Action add_ps(CLI::App &verb);
+Action add_reserve(CLI::App &verb);
+Action add_run(CLI::App &verb);
+Action add_show(CLI::App &verb);
+Action add_top(CLI::App &verb);
+Action add_verify(CLI::App &verb);
+Action add_watch(CLI::App &verb);
 
 /// What the tool prints without a verb.
-void print_summary(Context &context);
+int print_summary(Session &session);
 
 } // namespace umacct::tool

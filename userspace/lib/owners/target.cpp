@@ -22,7 +22,8 @@ constexpr std::size_t matches_shown = 5;
 constexpr const char *target_hint =
     "TARGET is a cgroup path, a systemd unit, a container's name or id (or its beginning), "
     "NAMESPACE/POD[/CONTAINER] or a pid, with 'path:', 'unit:', 'container:', 'pod:' or 'pid:' "
-    "before it where that is in doubt; 'umacct ls --all' lists what there is";
+    "before it where that is in doubt; 'umacct audit' lists every container, systemd-cgls every "
+    "cgroup";
 
 /// What the user says that it is.
 enum class Kind { any, path, unit, container, pod, pid };

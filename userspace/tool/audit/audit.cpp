@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -14,10 +15,11 @@
 #include "lib/json.h"
 #include "lib/text.h"
 #include "lib/units.h"
-#include "tool/account.h"
+#include "tool/arguments.h"
 #include "tool/audit/audit_svg.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
+#include "tool/session.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -57,15 +59,15 @@ std::uint64_t counter_slack() {
 }
 
 /// Every account that holds something, and every container and pod.
-std::vector<Account> audited_accounts(Context &context) {
+std::vector<Account> audited_accounts(Module &module, const Machine &machine) {
     std::map<std::string, Account> by_path;
 
-    for (const Account &account : context.module().accounts()) {
+    for (const Account &account : module.accounts()) {
         if (account.usage > 0 || account.managed > 0)
             by_path[account.path] = account;
     }
-    context.cgroups().for_each([&](const std::string &path) {
-        const auto owner = context.owners().of(path);
+    machine.cgroups().for_each([&](const std::string &path) {
+        const auto owner = machine.owners().of(path);
 
         if (owner && owner->kind != OwnerKind::unit && !by_path.contains(path))
             by_path[path].path = path;
@@ -79,35 +81,38 @@ std::vector<Account> audited_accounts(Context &context) {
 }
 
 /// Every cgroup of the target's subtree that there is an account for, and itself.
-std::vector<Account> audited_accounts(Context &context, const std::string &target) {
-    const Account account = read_account(context, context.resolve(target));
-    std::vector<Account> accounts = context.module().accounts(account.id);
+std::vector<Account> audited_accounts(Module &module, const Machine &machine,
+                                      const std::string &target) {
+    const Account account = read_account(module, machine.cgroups(), machine.resolve(target));
+    std::vector<Account> accounts = module.accounts(account.id);
 
     std::erase_if(accounts, [&](const Account &each) { return each.id == account.id; });
     accounts.insert(accounts.begin(), account);
     return accounts;
 }
 
-Audit make_audit(Context &context, const Options &options) {
-    const std::vector<Account> accounts =
-        options.target ? audited_accounts(context, *options.target) : audited_accounts(context);
+Audit make_audit(Module &module, const Machine &machine, const Output &output,
+                 const Options &options) {
+    const std::vector<Account> accounts = options.target
+                                              ? audited_accounts(module, machine, *options.target)
+                                              : audited_accounts(module, machine);
     const std::uint64_t slack = counter_slack();
     Audit audit;
 
     for (const Account &account : accounts) {
         audit.cgroups.push_back(
             {account.path,
-             cgroup_statement(account, context.cgroups().number(account.path, "memory.current"),
-                              context.cgroups().keyed(account.path, "memory.stat"), slack)});
+             cgroup_statement(account, machine.cgroups().number(account.path, "memory.current"),
+                              machine.cgroups().keyed(account.path, "memory.stat"), slack)});
     }
 
-    const Status status = context.module().status();
-    context.warn_if_degraded(status);
+    const Status status = module.status();
+    output.warn_if_degraded(status);
     // Reading it makes the kernel fold its per-CPU counters into the ones read next.
-    std::ifstream(context.proc() / "sys/vm/stat_refresh").peek();
-    const Meminfo memory = context.meminfo();
-    std::ifstream zoneinfo(context.proc() / "zoneinfo");
-    std::ifstream vmstat(context.proc() / "vmstat");
+    std::ifstream(machine.proc() / "sys/vm/stat_refresh").peek();
+    const Meminfo memory = machine.meminfo();
+    std::ifstream zoneinfo(machine.proc() / "zoneinfo");
+    std::ifstream vmstat(machine.proc() / "vmstat");
     audit.machine = machine_statement(memory, pages_in_cpu_lists(zoneinfo) * page_size(), status);
     audit.available = memory.available();
     audit.pinned = pinned_pages(vmstat) * page_size();
@@ -117,13 +122,17 @@ Audit make_audit(Context &context, const Options &options) {
 
 // --- JSON ---------------------------------------------------------------------
 
+std::string key_of(Part part) {
+    return std::string(name_of(part)) + "_bytes";
+}
+
 Json machine_json(const Statement &machine) {
-    Json json = {{"total", machine.total}};
+    Json json = {{"total_bytes", machine.total}};
 
     for (std::size_t i = 0; i < part_count; ++i) {
         const Part part{static_cast<std::uint8_t>(i)};
 
-        json[std::string(name_of(part))] = machine[part];
+        json[key_of(part)] = machine[part];
     }
     return json;
 }
@@ -133,19 +142,19 @@ Json cgroup_json(const Owners &owners, const Audited &audited) {
 
     return {{"path", audited.path},
             {"owner", to_json(owners.nearest(audited.path))},
-            {"memory_current", statement.current ? Json(*statement.current) : Json(nullptr)},
-            {"anonymous", statement.anonymous},
-            {"file", statement.file},
-            {"kernel", statement.kernel},
-            {"kernel_objects", statement.kernel_objects},
-            {"kernel_pages", statement.kernel_pages},
-            {"other", statement.other},
-            {"usage", statement.usage},
-            {"charged", statement.charged},
-            {"managed", statement.managed},
-            {"once", statement.once},
-            {"twice", statement.twice},
-            {"unseen", statement.unseen},
+            {"memory_current_bytes", statement.current ? Json(*statement.current) : Json(nullptr)},
+            {"anonymous_bytes", statement.anonymous},
+            {"file_bytes", statement.file},
+            {"kernel_bytes", statement.kernel},
+            {"kernel_objects_bytes", statement.kernel_objects},
+            {"kernel_pages_bytes", statement.kernel_pages},
+            {"other_bytes", statement.other},
+            {"usage_bytes", statement.usage},
+            {"charged_bytes", statement.charged},
+            {"managed_bytes", statement.managed},
+            {"once_bytes", statement.once},
+            {"twice_bytes", statement.twice},
+            {"unseen_bytes", statement.unseen},
             {"verdict", name_of(statement.verdict)}};
 }
 
@@ -154,11 +163,11 @@ Json audit_json(const Owners &owners, const Audit &audit) {
 
     for (const Audited &audited : audit.cgroups)
         cgroups.push_back(cgroup_json(owners, audited));
-    return merged(json_document(), {{"machine", machine_json(audit.machine)},
-                                    {"available", audit.available},
-                                    {"pinned", audit.pinned},
-                                    {"page_pools", audit.page_pools},
-                                    {"cgroups", cgroups}});
+    return {{"machine", machine_json(audit.machine)},
+            {"available_bytes", audit.available},
+            {"pinned_bytes", audit.pinned},
+            {"page_pools", audit.page_pools},
+            {"cgroups", cgroups}};
 }
 
 // --- the difference from an earlier audit ---------------------------------------
@@ -229,8 +238,9 @@ Json difference(const Json &later, const Json &earlier) {
                     {"verdict", verdict_of(now[path])}};
 
         for (const char *key :
-             {"memory_current", "anonymous", "file", "kernel", "kernel_objects", "kernel_pages",
-              "other", "usage", "charged", "managed", "once", "twice", "unseen"})
+             {"memory_current_bytes", "anonymous_bytes", "file_bytes", "kernel_bytes",
+              "kernel_objects_bytes", "kernel_pages_bytes", "other_bytes", "usage_bytes",
+              "charged_bytes", "managed_bytes", "once_bytes", "twice_bytes", "unseen_bytes"})
             row[key] = difference(number_of(now[path], key), number_of(before[path], key));
         cgroups.push_back(row);
     }
@@ -289,29 +299,29 @@ std::string bar_of(const Statement &machine) {
     return bar;
 }
 
-void print_machine(Context &context, const Audit &audit, const std::optional<Json> &change) {
+void print_machine(const Output &output, const Audit &audit, const std::optional<Json> &change) {
     Table table({{}, {}, {"", Align::right}, {"", Align::right}});
     const auto change_of = [&](const std::string &key) {
         return change ? format_change((*change)["machine"][key].get<std::int64_t>()) : "";
     };
 
     for (const Line &line : lines) {
-        const std::string key(name_of(line.part));
+        const std::string key = key_of(line.part);
 
         if (audit.machine[line.part] != 0 || (change && (*change)["machine"][key] != 0))
             table.add({std::string(1, line.letter), line.label,
                        format_signed(audit.machine[line.part]), change_of(key)});
     }
-    table.add({"=", "MemTotal", format_size(audit.machine.total), change_of("total")});
-    table.print(context.out(), 2);
-    fmt::print(context.out(), "\n  [{}]\n\n  available {}, pinned for devices {}\n",
+    table.add({"=", "MemTotal", format_size(audit.machine.total), change_of("total_bytes")});
+    table.print(output, 2);
+    fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
                bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
     if (audit.page_pools)
-        fmt::print(context.out(), "  This driver keeps freed pages in pools: they are in 'kernel: "
-                                  "other' or unexplained.\n");
+        fmt::print(output.out, "  This driver keeps freed pages in pools: they are in 'kernel: "
+                               "other' or unexplained.\n");
 }
 
-void print_cgroups(Context &context, const Audit &audit) {
+void print_cgroups(const Machine &machine, const Output &output, const Audit &audit) {
     Table table({{"CGROUP"},
                  {"CURRENT", Align::right},
                  {"ANON", Align::right},
@@ -331,7 +341,7 @@ void print_cgroups(Context &context, const Audit &audit) {
             return statement.current ? figure : "-";
         };
 
-        table.add({display_path(context.owners(), audited.path), format_known(statement.current),
+        table.add({display_path(machine.owners(), audited.path), format_known(statement.current),
                    kernels(format_size(statement.anonymous)), kernels(format_size(statement.file)),
                    kernels(format_size(statement.kernel)), kernels(format_signed(statement.other)),
                    format_size(statement.usage), format_size(statement.once),
@@ -339,12 +349,12 @@ void print_cgroups(Context &context, const Audit &audit) {
                    format_size(statement.managed), std::string(name_of(statement.verdict))});
     }
     if (!table.empty()) {
-        fmt::print(context.out(), "\n");
-        table.print(context.out());
+        fmt::print(output.out, "\n");
+        table.print(output);
     }
 }
 
-void print_changes(Context &context, const Json &change) {
+void print_changes(const Machine &machine, const Output &output, const Json &change) {
     Table table({{"CHANGE OF"},
                  {"CURRENT", Align::right},
                  {"DRIVER", Align::right},
@@ -355,27 +365,28 @@ void print_changes(Context &context, const Json &change) {
     };
 
     for (const Json &row : change["cgroups"])
-        table.add({display_path(context.owners(), row["path"].get<std::string>()),
-                   format_change(row["memory_current"].get<std::int64_t>()),
-                   format_change(row["usage"].get<std::int64_t>()),
-                   format_change(row["unseen"].get<std::int64_t>()),
+        table.add({display_path(machine.owners(), row["path"].get<std::string>()),
+                   format_change(row["memory_current_bytes"].get<std::int64_t>()),
+                   format_change(row["usage_bytes"].get<std::int64_t>()),
+                   format_change(row["unseen_bytes"].get<std::int64_t>()),
                    fmt::format("{} -> {}", printable(word(row["verdict_before"])),
                                word(row["verdict"]))});
     if (!table.empty()) {
-        fmt::print(context.out(), "\n");
-        table.print(context.out());
+        fmt::print(output.out, "\n");
+        table.print(output);
     }
 }
 
 /// "-" is standard output.
-void write_svg(Context &context, const std::string &file, const Audit &audit) {
+void write_svg(const Machine &machine, const Output &output, const std::string &file,
+               const Audit &audit) {
     std::vector<std::pair<std::string, CgroupStatement>> cgroups;
     std::ofstream out;
 
     for (const Audited &audited : audit.cgroups)
-        cgroups.emplace_back(display_path(context.owners(), audited.path), audited.statement);
+        cgroups.emplace_back(display_path(machine.owners(), audited.path), audited.statement);
     if (file == "-") {
-        print_svg(context.out(), audit.machine, cgroups);
+        print_svg(output.out, audit.machine, cgroups);
         return;
     }
     out.open(file);
@@ -385,61 +396,55 @@ void write_svg(Context &context, const std::string &file, const Audit &audit) {
                     "name a file in a directory that you may write to");
 }
 
-void audit(Context &context, const Options &options) {
+int make(Module &module, const Machine &machine, Output &output, const Options &options) {
     const bool svg_only = options.svg == std::optional<std::string>("-");
 
-    if (svg_only && context.json)
+    if (svg_only && output.json)
         throw Error(Failure::usage, "--svg: standard output has the JSON already",
                     "name a file, or leave --json out");
     const std::optional<Json> earlier =
         options.diff ? std::optional(read_earlier(*options.diff)) : std::nullopt;
-    const Audit made = make_audit(context, options);
-    Json json = audit_json(context.owners(), made);
+    const Audit made = make_audit(module, machine, output, options);
+    Json json = audit_json(machine.owners(), made);
     const std::optional<Json> change =
         earlier ? std::optional(difference(json, *earlier)) : std::nullopt;
 
     if (options.svg)
-        write_svg(context, *options.svg, made);
+        write_svg(machine, output, *options.svg, made);
     if (svg_only)
-        return;
-    if (context.json) {
+        return 0;
+    if (output.json) {
         if (change)
             json["diff"] = *change;
-        print_json(context.out(), json);
-        return;
+        output.document(json);
+        return 0;
     }
-    print_machine(context, made, change);
-    print_cgroups(context, made);
+    print_machine(output, made, change);
+    print_cgroups(machine, output, made);
     if (change)
-        print_changes(context, *change);
+        print_changes(machine, output, *change);
+    return 0;
 }
 
 } // namespace
 
-void add_audit(CLI::App &app, Context &context) {
+Action add_audit(CLI::App &verb) {
     auto options = std::make_shared<Options>();
-    CLI::App *verb = app.add_subcommand("audit", "where the memory went, to the last byte");
 
-    verb->add_option("TARGET", options->target, "this cgroup's subtree alone");
-    verb->add_option("--diff", options->diff, "what changed since an earlier audit --json")
+    verb.add_option("TARGET", options->target, "this cgroup's subtree alone");
+    verb.add_option("--diff", options->diff, "what changed since an earlier audit --json")
         ->type_name("FILE");
-    verb->add_option("--svg", options->svg, "draw it into FILE too; - is standard output")
+    verb.add_option("--svg", options->svg, "draw it into FILE too; - is standard output")
         ->type_name("FILE");
-    verb->footer(
-        "The first part adds up to MemTotal. Of each cgroup that holds driver memory, and of\n"
-        "each container: memory.current taken apart (ANON, FILE, KERNEL, OTHER), what the driver\n"
-        "holds for it, and how much of that memory.current has ONCE, TWICE or not at all "
-        "(UNSEEN),\n"
-        "by the kernel's own count in memory.stat. Verdicts: blind (some is unseen), charged (all\n"
-        "is seen, once), doubled (some is counted twice), none (it holds no driver memory). Other\n"
-        "pages that the kernel charges (pipes, rings) are told apart only above some MiB.\n"
-        "\n"
-        "Examples:\n"
-        "  umacct audit\n"
-        "  umacct audit --json > before.json    and later:\n"
-        "  umacct audit --diff before.json --svg now.svg\n"
-        "  umacct audit ollama.service");
-    verb->callback([options, &context] { audit(context, *options); });
+    verb.footer("Verdicts: blind (memory.current doesn't see all of the driver's memory), charged\n"
+                "(it sees all, once), doubled (some is counted twice), none (there is none).\n");
+    add_examples(verb, "umacct audit\n"
+                       "umacct audit --json > before.json    and later:\n"
+                       "umacct audit --diff before.json --svg now.svg\n"
+                       "umacct audit ollama.service");
+    return [options](Session &session) {
+        return make(session.module(), session.machine, session.output, *options);
+    };
 }
 
 } // namespace umacct::tool

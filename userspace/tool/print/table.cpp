@@ -2,62 +2,85 @@
 #include "tool/print/table.h"
 
 #include <algorithm>
-#include <string_view>
-#include <utility>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
 
 #include <fmt/ostream.h>
+#include <libsmartcols.h>
 
 namespace umacct::tool {
 
 namespace {
 
-/// Code points of UTF-8 text: the columns it takes, but for wide scripts.
-std::size_t width_of(std::string_view text) {
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    }));
+constexpr std::size_t least_text = 8; ///< what a column of text is not cut below
+
+struct Free {
+    void operator()(libscols_table *table) const { scols_unref_table(table); }
+
+    void operator()(char *text) const { std::free(text); }
+};
+
+template <class T>
+T *made(T *pointer) {
+    if (pointer == nullptr)
+        throw std::bad_alloc();
+    return pointer;
 }
 
 } // namespace
 
-Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+std::size_t Table::columns_that_fit(int width) const {
+    std::size_t used = 0;
 
-void Table::add(std::vector<std::string> cells) {
-    cells.resize(columns_.size());
-    rows_.push_back(std::move(cells));
-}
-
-void Table::print(std::ostream &out, int indent) const {
-    std::vector<std::string> titles;
-    std::vector<std::size_t> widths;
-
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-        std::size_t width = width_of(columns_[i].title);
+    for (std::size_t i = 0; i < headings_.size(); ++i) {
+        std::size_t wide = headings_[i].title.size();
 
         for (const auto &row : rows_)
-            width = std::max(width, width_of(row[i]));
-        titles.push_back(columns_[i].title);
-        widths.push_back(width);
+            wide = std::max(wide, row.size() > i ? row[i].size() : 0);
+        used += (headings_[i].align == Align::left ? std::min(wide, least_text) : wide) +
+                (i == 0 ? 0 : 2);
+        if (i > 0 && used > static_cast<std::size_t>(width))
+            return i;
     }
-    if (std::any_of(titles.begin(), titles.end(), [](const auto &t) { return !t.empty(); }))
-        print_row(out, indent, titles, widths);
-    for (const auto &row : rows_)
-        print_row(out, indent, row, widths);
+    return headings_.size();
 }
 
-void Table::print_row(std::ostream &out, int indent, const std::vector<std::string> &cells,
-                      const std::vector<std::size_t> &widths) const {
-    std::string line(static_cast<std::size_t>(indent), ' ');
+void Table::print(const Output &output, int indent, bool header) const {
+    const std::unique_ptr<libscols_table, Free> table(made(scols_new_table()));
+    const int width = output.width > 0 ? std::max(output.width - indent, 1) : 0;
+    const std::size_t columns = width > 0 ? columns_that_fit(width) : headings_.size();
 
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-        const std::string padding(widths[i] - width_of(cells[i]), ' ');
+    scols_table_enable_noheadings(
+        table.get(),
+        static_cast<int>(!header || std::ranges::all_of(headings_, [](const auto &each) {
+            return each.title.empty();
+        })));
+    scols_table_set_column_separator(table.get(), "  ");
+    scols_table_set_termforce(table.get(),
+                              width > 0 ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+    if (width > 0)
+        scols_table_set_termwidth(table.get(), static_cast<std::size_t>(width));
+    for (std::size_t i = 0; i < columns; ++i)
+        made(scols_table_new_column(table.get(), headings_[i].title.c_str(), 0,
+                                    headings_[i].align == Align::right ? SCOLS_FL_RIGHT
+                                                                       : SCOLS_FL_TRUNC));
+    for (const auto &row : rows_) {
+        libscols_line *line = made(scols_table_new_line(table.get(), nullptr));
 
-        if (i > 0)
-            line += "  ";
-        line += columns_[i].align == Align::right ? padding + cells[i] : cells[i] + padding;
+        for (std::size_t i = 0; i < std::min(columns, row.size()); ++i)
+            scols_line_set_data(line, i, row[i].c_str());
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print(out, "{}\n", line);
+
+    char *printed = nullptr;
+    if (rows_.empty() || scols_print_table_to_string(table.get(), &printed) != 0)
+        return;
+    const std::unique_ptr<char, Free> owned(printed);
+    std::istringstream lines(printed);
+    for (std::string line; std::getline(lines, line);) {
+        line.erase(line.find_last_not_of(' ') + 1);
+        fmt::print(output.out, "{:{}}{}\n", "", indent, line);
+    }
 }
 
 } // namespace umacct::tool

@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Aligned columns of text.
+/// Aligned columns of text. On a terminal a line is never longer than that: text is cut,
+/// then columns are left out from the right.
 #pragma once
 
-#include <ostream>
 #include <string>
 #include <vector>
+
+#include "tool/output.h"
 
 namespace umacct::tool {
 
 enum class Align { left, right };
 
-struct Column {
+struct Heading {
     std::string title;
     Align align = Align::left;
 };
 
 class Table {
 public:
-    explicit Table(std::vector<Column> columns);
+    explicit Table(std::vector<Heading> headings) : headings_(std::move(headings)) {}
 
     /// One cell for each column.
-    void add(std::vector<std::string> cells);
+    void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
     bool empty() const { return rows_.empty(); }
 
     /// indent: spaces before each line. A table with no titles prints no head.
-    void print(std::ostream &out, int indent = 0) const;
+    void print(const Output &output, int indent = 0, bool header = true) const;
 
 private:
-    void print_row(std::ostream &out, int indent, const std::vector<std::string> &cells,
-                   const std::vector<std::size_t> &widths) const;
+    std::size_t columns_that_fit(int width) const;
 
-    std::vector<Column> columns_;
+    std::vector<Heading> headings_;
     std::vector<std::vector<std::string>> rows_;
 };
 

@@ -2,9 +2,9 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
-#include <set>
 #include <thread>
 
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
@@ -12,10 +12,9 @@
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/units.h"
-#include "tool/argument.h"
-#include "tool/clients.h"
-#include "tool/print/table.h"
+#include "tool/arguments.h"
 #include "tool/print/text.h"
+#include "tool/session.h"
 #include "tool/top/top_model.h"
 #include "tool/top/top_ui.h"
 #include "tool/verbs.h"
@@ -36,7 +35,7 @@ struct Options {
     bool batch = false;
     bool processes = false;
     bool all = false;
-    std::string sort{name_of(TopColumn::usage)};
+    ListOptions list{.columns = {}, .sort = "usage"};
 
     std::chrono::milliseconds interval() const {
         return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -47,17 +46,18 @@ struct Options {
 /// Takes readings of one subtree, or of everything.
 class Reader {
 public:
-    Reader(Context &context, const Options &options) : context_(context), wanted_(options.target) {}
+    Reader(Connection &connection, Machine &machine, const Options &options)
+        : connection_(connection), machine_(machine), wanted_(options.target) {}
 
     /// A module that was loaded anew is found again, and so is a target that was.
     TopSample read() {
         // Containers come and go, and may be renamed.
-        context_.refresh_owners();
+        machine_.refresh_owners();
         follow();
         try {
             return read_once();
         } catch (const Error &) {
-            context_.disconnect();
+            connection_.reset();
         }
         return read_once();
     }
@@ -68,33 +68,34 @@ private:
     /// A service that restarts has another cgroup by the same name. A process is in no
     /// second one: then it is the cgroup that is followed.
     void follow() {
-        const Cgroups &cgroups = context_.cgroups();
+        const Cgroups &cgroups = machine_.cgroups();
 
         if (!wanted_ ||
             (target_ && cgroups.exists(target_->path) && cgroups.id(target_->path) == target_->id))
             return;
-        target_ = context_.resolve(target_ && target_->pid ? target_->path : *wanted_);
+        target_ = machine_.resolve(target_ && target_->pid ? target_->path : *wanted_);
     }
 
     TopSample read_once() {
         const std::optional<std::uint64_t> subtree =
             target_ ? std::optional(target_->id) : std::nullopt;
-        const Meminfo memory = context_.meminfo();
+        const Meminfo memory = machine_.meminfo();
         TopSample sample;
 
-        sample.status = context_.module().status();
-        sample.accounts = context_.module().accounts(subtree);
-        sample.clients = context_.module().clients(subtree);
+        sample.status = connection_.module().status();
+        sample.accounts = connection_.module().accounts(subtree);
+        sample.clients = connection_.module().clients(subtree);
         sample.time = Clock::now();
         sample.total = memory.total();
         sample.free = memory.free();
         sample.available = memory.available();
         for (const Account &account : sample.accounts)
-            sample.memory.emplace(account.id, memory_controller(context_.cgroups(), account));
+            sample.memory.emplace(account.id, memory_controller(machine_.cgroups(), account));
         return sample;
     }
 
-    Context &context_;
+    Connection &connection_;
+    Machine &machine_;
     std::optional<std::string> wanted_;
     std::optional<Target> target_;
 };
@@ -110,119 +111,83 @@ void refresh(Reader &reader, TopModel &model) {
 
 // --- one refresh after the other, for pipes and for terminals without a screen --------
 
-template <class T>
-Json with_rate(Json json, const TopModel &model, const T &of) {
-    const std::optional<std::int64_t> rate = model.rate(key_of(of));
-
-    json["rate"] = rate ? Json(*rate) : Json(nullptr);
-    return json;
-}
-
-void print_document(Context &context, const TopModel &model) {
+void print_document(const Machine &machine, const Output &output, const TopModel &model) {
     const TopSample &sample = *model.sample();
     const Status &status = sample.status;
-    Json rows = Json::array();
-    Json json = json_document();
+    const std::vector<Row> rows = model.all_rows();
+    Json json = {{"memory",
+                  {{"total_bytes", sample.total},
+                   {"free_bytes", sample.free},
+                   {"available_bytes", sample.available}}},
+                 {"usage_bytes", status.usage},
+                 {"charged_bytes", status.charged},
+                 {"uncharged_bytes", status.uncharged()},
+                 {"driver_usage_bytes", status.driver_usage},
+                 {"managed_bytes", status.managed},
+                 {"reserve_bytes", status.reserve}};
+    Json &list = json[model.processes ? "clients" : "accounts"] = rows_json(machine.owners(), rows);
 
-    json["time"] = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                       std::chrono::system_clock::now().time_since_epoch())
-                       .count();
-    json["memory"] = {
-        {"total", sample.total}, {"free", sample.free}, {"available", sample.available}};
-    json["usage"] = status.usage;
-    json["charged"] = status.charged;
-    json["uncharged"] = status.uncharged();
-    json["driver_usage"] = status.driver_usage;
-    json["managed"] = status.managed;
-    json["reserve"] = status.reserve;
-    if (model.processes) {
-        for (const Client *client : model.client_rows())
-            rows.push_back(with_rate(to_json(context.owners(), *client), model, *client));
-    } else {
-        for (const AccountRow &row : model.account_rows())
-            rows.push_back(with_rate(
-                to_json(context.owners(), *row.account, sample.memory.at(row.account->id)), model,
-                *row.account));
-    }
-    json[model.processes ? "clients" : "accounts"] = rows;
-    print_json(context.out(), json);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        list[i]["rate_bytes_per_second"] = rows[i].rate ? Json(*rows[i].rate) : Json(nullptr);
+    output.document(json);
 }
 
-void print_machine(Context &context, const TopSample &sample) {
+void print_machine(const Output &output, const TopSample &sample) {
     const Status &status = sample.status;
 
-    fmt::print(context.out(), "memory  {} available of {}, reserve {}\n",
+    fmt::print(output.out, "memory  {} available of {}, reserve {}\n",
                format_size(sample.available), format_size(sample.total),
                status.reserve == 0 ? "off" : format_size(status.reserve));
-    fmt::print(context.out(), "driver  {} uncharged, {} charged, {} its own\n\n",
+    fmt::print(output.out, "driver  {} uncharged, {} charged, {} its own\n\n",
                format_size(status.uncharged()), format_size(status.charged),
                format_size(status.driver_usage));
 }
 
-void print_table(Context &context, const TopModel &model) {
-    std::vector<Column> columns{{"USAGE", Align::right},          {"LIMIT", Align::right},
-                                {"PEAK", Align::right},           {"RATE", Align::right},
-                                {"MEMORY.CURRENT", Align::right}, {"UNCHARGED", Align::right}};
+void print_table(const Output &output, const TopModel &model, const ListOptions &options) {
+    const Of of = model.processes ? Of::processes : Of::accounts;
+    const auto shown = model.processes
+                           ? chosen_columns(options, of,
+                                            {"pid", "usage", "limit", "peak", "rate",
+                                             "memory.current", "uncharged", "name", "account"})
+                           : chosen_columns(options, of,
+                                            {"name", "usage", "limit", "peak", "rate",
+                                             "memory.current", "uncharged"});
+    const std::vector<Row> rows = model.all_rows();
 
-    if (model.processes) {
-        columns.insert(columns.begin(), {"PID", Align::right});
-        columns.push_back({"COMMAND"});
-        columns.push_back({"ACCOUNT"});
-    } else {
-        columns.insert(columns.begin(), {"ACCOUNT"});
-    }
-
-    Table table(std::move(columns));
-    for (const TopRow &row : model.rows()) {
-        std::vector<std::string> cells{
-            format_size(row.usage),   format_limit(row.limit),
-            format_size(row.peak),    row.rate ? format_rate(*row.rate) : "-",
-            format_known(row.memory), format_size(row.uncharged)};
-
-        if (model.processes) {
-            cells.insert(cells.begin(), row.key.pid == 0 ? "-" : std::to_string(row.key.pid));
-            cells.push_back(row.name);
-            cells.push_back(row.shown_path);
-        } else {
-            cells.insert(cells.begin(),
-                         std::string(static_cast<std::size_t>(row.depth) * 2, ' ') + row.name);
-        }
-        table.add(std::move(cells));
-    }
-    if (!table.empty())
-        table.print(context.out());
-    else
-        fmt::print(context.out(), "{}\n",
+    if (rows.empty())
+        fmt::print(output.out, "{}\n",
                    model.processes ? "no process holds memory"
                                    : "no account holds memory or has settings");
+    else
+        print_rows(output, rows, shown, of, !options.no_header);
 }
 
-void run_batch(Context &context, const Options &options, Reader &reader, TopModel &model) {
+void run_batch(const Machine &machine, const Output &output, const Options &options, Reader &reader,
+               TopModel &model) {
     // What nobody asked to go on is over after one.
-    const std::uint64_t iterations = options.iterations.value_or(
-        options.batch || context.json || context.out_is_terminal() ? 0 : 1);
+    const std::uint64_t iterations =
+        options.iterations.value_or(options.batch || output.json || output.terminal ? 0 : 1);
 
     std::string problem;
 
-    context.warn_if_degraded(model.sample()->status);
+    output.warn_if_degraded(model.sample()->status);
     for (std::uint64_t done = 1;; ++done) {
         if (model.sample() == nullptr) {
             // Said once; it goes on when there is something again.
             if (problem != model.problem())
-                fmt::print(context.err(), "note: {}; trying again\n", printable(model.problem()));
-        } else if (context.json) {
-            print_document(context, model);
+                output.note(model.problem() + "; trying again");
+        } else if (output.json) {
+            print_document(machine, output, model);
         } else {
             if (done > 1)
-                fmt::print(context.out(), "\n");
-            print_machine(context, *model.sample());
-            print_table(context, model);
+                fmt::print(output.out, "\n");
+            print_machine(output, *model.sample());
+            print_table(output, model, options.list);
         }
         problem = model.problem();
-        if (!context.out().flush())
-            throw Error(Failure::failed, "the output could not be written");
+        output.flush();
         for (const TopNotice &notice : model.notices())
-            fmt::print(context.err(), "note: {}\n", notice.text);
+            output.note(notice.text);
         if (done == iterations)
             break;
         std::this_thread::sleep_for(options.interval());
@@ -260,36 +225,39 @@ int run_screen(Terminal &terminal, const Options &options, Reader &reader, TopMo
     }
 }
 
-void set_hard_limit(Context &context, const Account &account, std::uint64_t bytes) {
+void set_hard_limit(Module &module, const Machine &machine, const Account &account,
+                    std::uint64_t bytes) {
     AccountChange change;
 
     change.hard = bytes;
-    request_change(display_path(context.owners(), account.path),
+    request_change(display_path(machine.owners(), account.path),
                    {{UMACCT_A_ACCOUNT_HARD, "hard limit"}},
-                   [&] { context.module().set_account(account.id, change); });
+                   [&] { module.set_account(account.id, change); });
 }
 
-void top(Context &context, const Options &options) {
-    Reader reader(context, options);
-    TopModel model(context.owners());
+int top(Session &session, const Options &options) {
+    Machine &machine = session.machine;
+    const Output &output = session.output;
+    Reader reader(session.connection, machine, options);
+    TopModel model(machine.owners());
     int signal = 0;
 
     model.processes = options.processes;
     model.all = options.all;
-    model.sort = top_column(options.sort).value_or(TopColumn::usage);
+    model.sort = &column(options.list.sort, Of::both, "--sort");
     // What fails from the start is said plainly, before there is a screen.
     model.take(reader.read());
     std::unique_ptr<Terminal> terminal =
-        options.batch || context.json ? nullptr : context.open_terminal();
+        options.batch || output.json || !session.open_terminal ? nullptr : session.open_terminal();
     if (!terminal) {
-        run_batch(context, options, reader, model);
-        return;
+        run_batch(machine, output, options, reader, model);
+        return 0;
     }
 
     TopUi ui(model, {.target = reader.path(),
                      .delay = options.interval(),
-                     .set_limit = [&context](const Account &account, std::uint64_t bytes) {
-                         set_hard_limit(context, account, bytes);
+                     .set_limit = [&](const Account &account, std::uint64_t bytes) {
+                         set_hard_limit(session.module(), machine, account, bytes);
                      }});
     signal = run_screen(*terminal, options, reader, model, ui);
     terminal.reset();
@@ -298,6 +266,7 @@ void top(Context &context, const Options &options) {
         std::signal(signal, SIG_DFL);
         std::raise(signal);
     }
+    return 0;
 }
 
 std::string check_delay(const std::string &text) {
@@ -310,54 +279,28 @@ std::string check_delay(const std::string &text) {
                        delay_most);
 }
 
-std::set<std::string> column_names() {
-    std::set<std::string> names;
-
-    for (const TopColumn column : top_columns())
-        names.emplace(name_of(column));
-    return names;
-}
-
 } // namespace
 
-void add_top(CLI::App &app, Context &context) {
+Action add_top(CLI::App &verb) {
     auto options = std::make_shared<Options>();
-    CLI::App *verb = app.add_subcommand("top", "live view of cgroups and processes");
 
-    verb->add_option("TARGET", options->target, "only this cgroup and what is below it");
-    verb->add_option("-d,--delay", options->delay, "time from one refresh to the next")
+    add_list_options(verb, options->list, Of::both);
+    verb.add_option("TARGET", options->target, subtree_help);
+    verb.add_option("-d,--delay", options->delay, "time from one refresh to the next")
         ->type_name("SECONDS")
         ->check(CLI::Validator(check_delay, "", ""))
         ->capture_default_str();
-    verb->add_option("-n,--iterations", options->iterations,
-                     "end after so many refreshes; 0 for never")
+    verb.add_option("-n,--iterations", options->iterations,
+                    "end after so many refreshes; 0 for never")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
-    verb->add_flag("-b,--batch", options->batch, "plain text, one refresh below the other");
-    verb->add_flag("-P,--processes", options->processes, "processes instead of cgroups");
-    verb->add_flag("-a,--all", options->all,
-                   "also accounts that hold nothing and have no settings");
-    verb->add_option("--sort", options->sort, "largest first, or by name")
-        ->type_name("COLUMN")
-        ->check(CLI::IsMember(column_names()))
-        ->capture_default_str();
-    verb->footer(
-        "Keys: h explains them. p switches to processes and back, s sorts, / filters, l sets a\n"
-        "hard limit, which takes root, q quits.\n"
-        "\n"
-        "Where there is no terminal, or one without a screen, it prints batches; one only, unless\n"
-        "--batch, --json or -n asks for more: those go on until -n of them are done, or who reads\n"
-        "them is gone. With --json one object a line, with the keys of 'ls' (or 'ps') and "
-        "\"rate\",\n"
-        "in bytes per second, null at first. Of a TARGET that restarts, or a module that is "
-        "loaded\n"
-        "anew, it shows what there is again.\n"
-        "\n"
-        "Examples:\n"
-        "  umacct top\n"
-        "  umacct top ollama.service -P --sort rate\n"
-        "  umacct top --json -d 10 >>usage.log");
-    verb->callback([options, &context] { top(context, *options); });
+    verb.add_flag("-b,--batch", options->batch, "plain text, one refresh below the other");
+    verb.add_flag("-P,--processes", options->processes, "processes instead of cgroups");
+    verb.add_flag("-a,--all", options->all, "also accounts that hold nothing and have no settings");
+    add_examples(verb, "umacct top\n"
+                       "umacct top ollama.service -P --sort rate\n"
+                       "umacct top --json -d 10 >>usage.log");
+    return [options](Session &session) { return top(session, *options); };
 }
 
 } // namespace umacct::tool

@@ -114,112 +114,97 @@ int draw_items(Grid &grid, int row, int rows, const std::vector<Item> &items) {
 
 // --- the table ----------------------------------------------------------------
 
-enum class Field {
-    pid,
-    name,
-    usage,
-    limit,
-    peak,
-    rate,
-    memory,
-    uncharged,
-    state,
-    history,
-    account,
-};
-
-struct FieldKind {
-    const char *title;
-    int width;
-    bool right;
-    std::optional<TopColumn> sort = std::nullopt;
-};
-
 constexpr int history_most = 60;
 
-FieldKind kind_of(Field field, bool processes, bool wide) {
-    switch (field) {
-    case Field::pid:
-        return {"PID", 7, true};
-    case Field::name:
-        return {processes ? "COMMAND" : "ACCOUNT",
-                processes ? 16
-                : wide    ? 24
-                          : 18,
-                false, TopColumn::name};
-    case Field::usage:
-        return {"USAGE", 9, true, TopColumn::usage};
-    case Field::limit:
-        return {"LIMIT", 9, true, TopColumn::limit};
-    case Field::peak:
-        return {"PEAK", 9, true, TopColumn::peak};
-    case Field::rate:
-        return {"RATE", 12, true, TopColumn::rate};
-    case Field::memory:
-        return {wide ? "MEMORY.CURRENT" : "CURRENT", wide ? 14 : 9, true, TopColumn::memory};
-    case Field::uncharged:
-        return {"UNCHARGED", 9, true, TopColumn::uncharged};
-    case Field::state:
-        return {"STATE", 9, false};
-    case Field::history:
-        return {"HISTORY", wide ? 10 : 8, false};
-    case Field::account:
-        return {"ACCOUNT", wide ? 16 : 12, false};
+/// What is drawn beside the columns that all lists have.
+constexpr std::string_view history_field = "history";
+
+/// A column as this screen has it.
+struct Field {
+    std::string_view name;
+    std::string title;
+    int width;
+    bool right;
+
+    Field(std::string_view of, bool processes, bool wide)
+        : name(of), title("HISTORY"), right(false) {
+        width = name == "name"             ? (processes ? 16
+                                              : wide    ? 24
+                                                        : 18)
+                : name == "account"        ? (wide ? 16 : 12)
+                : name == history_field    ? (wide ? 10 : 8)
+                : name == "pid"            ? 7
+                : name == "rate"           ? 12
+                : name == "memory.current" ? (wide ? 14 : 9)
+                                           : 9;
+        if (name == history_field)
+            return;
+        const Column &known = column(name, Of::both, "");
+        right = known.right();
+        title = name == "memory.current" && !wide
+                    ? "CURRENT"
+                    : known.title_of(processes ? Of::processes : Of::accounts);
     }
-    return {"", 0, false};
-}
+};
 
 struct Placed {
     Field field;
-    FieldKind kind;
     int column;
 };
 
 /// Which columns a screen has room for: the first of these that fits.
 struct Choice {
     bool wide;
-    std::vector<Field> fields;
+    std::vector<std::string_view> fields;
 };
 
 const std::vector<Choice> &choices(bool processes) {
-    using enum Field;
     static const std::vector<Choice> of_accounts{
-        {true, {name, usage, limit, peak, rate, memory, uncharged, state, history}},
-        {true, {name, usage, limit, peak, rate, memory, uncharged, history}},
-        {true, {name, usage, limit, peak, rate, memory, history}},
-        {false, {name, usage, limit, peak, rate, memory, history}},
-        {false, {name, usage, limit, peak, rate, memory}},
-        {false, {name, usage, limit, rate, memory}},
-        {false, {name, usage, limit, rate}},
-        {false, {name, usage, limit}},
-        {false, {name, usage}}};
+        {true,
+         {"name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "state",
+          "history"}},
+        {true,
+         {"name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "history"}},
+        {true, {"name", "usage", "limit", "peak", "rate", "memory.current", "history"}},
+        {false, {"name", "usage", "limit", "peak", "rate", "memory.current", "history"}},
+        {false, {"name", "usage", "limit", "peak", "rate", "memory.current"}},
+        {false, {"name", "usage", "limit", "rate", "memory.current"}},
+        {false, {"name", "usage", "limit", "rate"}},
+        {false, {"name", "usage", "limit"}},
+        {false, {"name", "usage"}}};
     static const std::vector<Choice> of_processes{
-        {true, {pid, name, usage, limit, peak, rate, memory, uncharged, state, history, account}},
-        {true, {pid, name, usage, limit, peak, rate, memory, uncharged, history, account}},
-        {true, {pid, name, usage, limit, peak, rate, memory, history, account}},
-        {false, {pid, name, usage, limit, peak, rate, memory, history, account}},
-        {false, {pid, name, usage, peak, rate, history, account}},
-        {false, {pid, name, usage, rate, account}},
-        {false, {pid, name, usage, rate}},
-        {false, {pid, name, usage}},
-        {false, {name, usage}}};
+        {true,
+         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "state",
+          "history", "account"}},
+        {true,
+         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "history",
+          "account"}},
+        {true,
+         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "history", "account"}},
+        {false,
+         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "history", "account"}},
+        {false, {"pid", "name", "usage", "peak", "rate", "history", "account"}},
+        {false, {"pid", "name", "usage", "rate", "account"}},
+        {false, {"pid", "name", "usage", "rate"}},
+        {false, {"pid", "name", "usage"}},
+        {false, {"name", "usage"}}};
 
     return processes ? of_processes : of_accounts;
 }
 
-std::vector<FieldKind> kinds_of(const Choice &choice, bool processes) {
-    std::vector<FieldKind> kinds;
+std::vector<Field> fields_of(const Choice &choice, bool processes) {
+    std::vector<Field> fields;
 
-    for (const Field field : choice.fields)
-        kinds.push_back(kind_of(field, processes, choice.wide));
-    return kinds;
+    for (const std::string_view name : choice.fields)
+        fields.emplace_back(name, processes, choice.wide);
+    return fields;
 }
 
-int width_of(const std::vector<FieldKind> &kinds, int gap) {
+int width_of(const std::vector<Field> &fields, int gap) {
     int width = -gap;
 
-    for (const FieldKind &kind : kinds)
-        width += kind.width + gap;
+    for (const Field &field : fields)
+        width += field.width + gap;
     return width;
 }
 
@@ -236,22 +221,21 @@ std::string name_cell(const TopRow &row, bool processes, bool unicode) {
 }
 
 /// Names get what room they need, then the history what it can use.
-void share_room(const Choice &choice, std::vector<FieldKind> &kinds, int room, int longest_name,
-                int longest_account) {
-    const auto grow = [&](Field field, int most) {
-        for (std::size_t i = 0; i < kinds.size(); ++i) {
-            if (choice.fields[i] != field)
+void share_room(std::vector<Field> &fields, int room, int longest_name, int longest_account) {
+    const auto grow = [&](std::string_view name, int most) {
+        for (Field &field : fields) {
+            if (field.name != name)
                 continue;
-            const int more = std::clamp(most - kinds[i].width, 0, room);
+            const int more = std::clamp(most - field.width, 0, room);
 
-            kinds[i].width += more;
+            field.width += more;
             room -= more;
         }
     };
 
-    grow(Field::name, longest_name);
-    grow(Field::account, longest_account);
-    grow(Field::history, history_most);
+    grow("name", longest_name);
+    grow("account", longest_account);
+    grow(history_field, history_most);
 }
 
 std::vector<Placed> layout(const Grid &grid, bool processes, const std::vector<TopRow> &rows) {
@@ -266,72 +250,57 @@ std::vector<Placed> layout(const Grid &grid, bool processes, const std::vector<T
         longest_name =
             std::max(longest_name,
                      tool::width_of(name_cell(row, processes, grid.unicode()), grid.unicode()));
-        longest_account = std::max(longest_account, tool::width_of(row.shown_path, grid.unicode()));
+        longest_account = std::max(longest_account, tool::width_of(row.place, grid.unicode()));
     }
     while (choice + 1 != all.end() &&
-           width_of(kinds_of(*choice, processes), choice->wide ? 2 : 1) > columns)
+           width_of(fields_of(*choice, processes), choice->wide ? 2 : 1) > columns)
         ++choice;
 
     const int gap = choice->wide ? 2 : 1;
-    std::vector<FieldKind> kinds = kinds_of(*choice, processes);
+    std::vector<Field> fields = fields_of(*choice, processes);
     int column = 0;
 
     // On a screen that is too small even for two columns, names shrink.
-    const int room = columns - width_of(kinds, gap);
+    const int room = columns - width_of(fields, gap);
     if (room < 0)
-        kinds.front().width = std::max(kinds.front().width + room, 1);
+        fields.front().width = std::max(fields.front().width + room, 1);
     else
-        share_room(*choice, kinds, room, longest_name, longest_account);
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-        placed.push_back({choice->fields[i], kinds[i], column});
-        column += kinds[i].width + gap;
+        share_room(fields, room, longest_name, longest_account);
+    for (const Field &field : fields) {
+        placed.push_back({field, column});
+        column += field.width + gap;
     }
     return placed;
 }
 
-Tone usage_tone(const TopRow &row) {
-    if (row.over_soft)
-        return Tone::over_soft;
-    return row.uncharged > 0 ? Tone::uncharged : Tone::plain;
-}
+Item cell_of(const TopRow &row, const Field &at, bool processes, bool unicode) {
+    const Tone state = row.refused       ? Tone::refused
+                       : row.over_soft() ? Tone::over_soft
+                                         : Tone::plain;
+    const bool uncharged =
+        (row.client != nullptr ? row.client->uncharged() : row.account->uncharged()) > 0;
 
-Item cell_of(const TopRow &row, const Placed &at, bool processes, bool unicode) {
-    const Tone name_tone = row.refused     ? Tone::refused
-                           : row.over_soft ? Tone::over_soft
-                                           : Tone::plain;
+    if (at.name == "name")
+        return {name_cell(row, processes, unicode), state};
+    if (at.name == "state" && row.refused)
+        return {"refused", state};
+    if (at.name == history_field)
+        return {sparkline(row.history, at.width, unicode)};
 
-    switch (at.field) {
-    case Field::pid:
-        return {row.key.pid == 0 ? "-" : std::to_string(row.key.pid)};
-    case Field::name:
-        return {name_cell(row, processes, unicode), name_tone};
-    case Field::usage:
-        return {format_short(row.usage), usage_tone(row)};
-    case Field::limit:
-        return {row.limit ? format_short(*row.limit) : "max"};
-    case Field::peak:
-        return {format_short(row.peak)};
-    case Field::rate:
-        return {row.rate ? format_rate(*row.rate) : "-",
-                row.rate && *row.rate != 0 ? Tone::plain : Tone::faint};
-    case Field::memory:
-        return {row.memory ? format_short(*row.memory) : "-"};
-    case Field::uncharged:
-        return {format_short(row.uncharged), row.uncharged > 0 ? Tone::uncharged : Tone::plain};
-    case Field::state:
-        return {row.refused ? "refused" : row.over_soft ? "over soft" : "", name_tone};
-    case Field::history:
-        return {sparkline(row.history, at.kind.width, unicode)};
-    case Field::account:
-        return {row.shown_path};
-    }
-    return {""};
+    const std::string text = column(at.name, Of::both, "").cell(row, true);
+    if (at.name == "rate")
+        return {text, row.rate.value_or(0) != 0 ? Tone::plain : Tone::faint};
+    if (at.name == "state" || (at.name == "usage" && row.over_soft()))
+        return {text, at.name == "state" ? state : Tone::over_soft};
+    return {text, uncharged && (at.name == "usage" || at.name == "uncharged") ? Tone::uncharged
+                                                                              : Tone::plain};
 }
 
 void draw_cell(Grid &grid, int row, const Placed &at, const Item &item) {
-    const auto fit = at.field == Field::account ? fitted_end : fitted;
-    const std::string text = fit(item.text, at.kind.width, grid.unicode());
-    const int shift = at.kind.right ? at.kind.width - tool::width_of(text, grid.unicode()) : 0;
+    const Field &field = at.field;
+    const auto fit = field.name == "account" ? fitted_end : fitted;
+    const std::string text = fit(item.text, field.width, grid.unicode());
+    const int shift = field.right ? field.width - tool::width_of(text, grid.unicode()) : 0;
 
     grid.put(row, at.column + shift, text, item.tone);
 }
@@ -394,13 +363,15 @@ void draw_table(Grid &grid, int row, int height, const TopModel &model,
         return;
     grid.put(row, 0, std::string(static_cast<std::size_t>(grid.size().columns), ' '), Tone::head);
     for (const Placed &at : fields)
-        draw_cell(grid, row, at,
-                  {at.kind.title, at.kind.sort == model.sort ? Tone::head_strong : Tone::head});
+        draw_cell(
+            grid, row, at,
+            {at.field.title, at.field.name == model.sort->name ? Tone::head_strong : Tone::head});
     for (std::size_t i = first; i < rows.size() && static_cast<int>(i - first) < height - 1; ++i) {
         const int at = row + 1 + static_cast<int>(i - first);
 
         for (const Placed &field : fields)
-            draw_cell(grid, at, field, cell_of(rows[i], field, model.processes, grid.unicode()));
+            draw_cell(grid, at, field,
+                      cell_of(rows[i], field.field, model.processes, grid.unicode()));
         if (i == selected)
             grid.mark(at);
     }

@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "tool/clients.h"
 
 namespace umacct::tool {
 
@@ -22,12 +19,6 @@ constexpr std::size_t history_length = 120;
 
 /// How long a refusal is shown.
 constexpr auto refused_time = 10s;
-
-/// Nothing is known of it, so it comes after all that is known.
-template <class T>
-std::pair<bool, T> known_first(const std::optional<T> &value) {
-    return {value.has_value(), value.value_or(T{})};
-}
 
 std::string lower(std::string_view text) {
     std::string result(text);
@@ -54,40 +45,8 @@ TopKey key_of(const Client &client) {
             .start_time = client.start_time_ns};
 }
 
-std::string_view name_of(TopColumn column) {
-    switch (column) {
-    case TopColumn::usage:
-        return "usage";
-    case TopColumn::limit:
-        return "limit";
-    case TopColumn::peak:
-        return "peak";
-    case TopColumn::rate:
-        return "rate";
-    case TopColumn::memory:
-        return "memory.current";
-    case TopColumn::uncharged:
-        return "uncharged";
-    case TopColumn::name:
-        return "name";
-    }
-    return "";
-}
-
-const std::vector<TopColumn> &top_columns() {
-    static const std::vector<TopColumn> columns{
-        TopColumn::name, TopColumn::usage,  TopColumn::limit,    TopColumn::peak,
-        TopColumn::rate, TopColumn::memory, TopColumn::uncharged};
-
-    return columns;
-}
-
-std::optional<TopColumn> top_column(std::string_view name) {
-    for (const TopColumn column : top_columns()) {
-        if (name_of(column) == name)
-            return column;
-    }
-    return std::nullopt;
+TopKey key_of(const Row &row) {
+    return row.client != nullptr ? key_of(*row.client) : key_of(*row.account);
 }
 
 void TopModel::take(TopSample sample) {
@@ -176,70 +135,30 @@ bool TopModel::wanted(const Account &account) const {
                         [](std::uint64_t usage) { return usage > 0; }));
 }
 
+bool TopModel::comes_first(const Row &a, const Row &b) const {
+    return reversed ? comes_before(*sort, b, a) : comes_before(*sort, a, b);
+}
+
 AccountTree TopModel::tree() const {
-    AccountOrder order;
-
-    switch (sort) {
-    case TopColumn::rate:
-        order = [this](const Account &a, const Account &b) {
-            return std::tuple(known_first(rate(key_of(b))), a.path) <
-                   std::tuple(known_first(rate(key_of(a))), b.path);
-        };
-        break;
-    case TopColumn::memory:
-        order = [this](const Account &a, const Account &b) {
-            return std::tuple(known_first(memory_of(b.id)), a.path) <
-                   std::tuple(known_first(memory_of(a.id)), b.path);
-        };
-        break;
-    default:
-        order = account_order(std::string(name_of(sort)));
-    }
-    if (reversed)
-        order = [forward = std::move(order)](const Account &a, const Account &b) {
-            return forward(b, a);
-        };
-    return {sample_->accounts, [this](const Account &account) { return wanted(account); },
-            std::move(order)};
+    return {owners_, sample_->accounts, [this](const Account &account) { return wanted(account); },
+            [this](Row &row) { complete(row); },
+            [this](const Row &a, const Row &b) { return comes_first(a, b); }};
 }
 
-std::vector<AccountRow> TopModel::account_rows() const {
-    return sample_ ? tree().rows() : std::vector<AccountRow>{};
-}
+std::vector<Row> TopModel::client_rows() const {
+    std::vector<Row> rows;
 
-std::vector<const Client *> TopModel::client_rows() const {
-    std::vector<std::pair<const Client *, TopRow>> keyed;
-    std::vector<const Client *> clients;
-
-    if (!sample_)
-        return clients;
     for (const Client &client : sample_->clients)
-        keyed.emplace_back(&client, row_of(client));
-    std::stable_sort(keyed.begin(), keyed.end(), [this](const auto &first, const auto &second) {
-        const TopRow &a = reversed ? second.second : first.second;
-        const TopRow &b = reversed ? first.second : second.second;
+        complete(rows.emplace_back(row_of(owners_, client, account(client.account_id))));
+    std::stable_sort(rows.begin(), rows.end(),
+                     [this](const Row &a, const Row &b) { return comes_first(a, b); });
+    return rows;
+}
 
-        switch (sort) {
-        case TopColumn::usage:
-            return a.usage > b.usage;
-        case TopColumn::limit:
-            return a.limit.value_or(UMACCT_UNLIMITED) > b.limit.value_or(UMACCT_UNLIMITED);
-        case TopColumn::peak:
-            return a.peak > b.peak;
-        case TopColumn::rate:
-            return known_first(a.rate) > known_first(b.rate);
-        case TopColumn::memory:
-            return known_first(a.memory) > known_first(b.memory);
-        case TopColumn::uncharged:
-            return a.uncharged > b.uncharged;
-        case TopColumn::name:
-            break;
-        }
-        return a.name < b.name;
-    });
-    for (const auto &each : keyed)
-        clients.push_back(each.first);
-    return clients;
+std::vector<Row> TopModel::all_rows() const {
+    if (!sample_)
+        return {};
+    return processes ? client_rows() : tree().rows();
 }
 
 std::vector<TopRow> TopModel::rows() const {
@@ -248,20 +167,18 @@ std::vector<TopRow> TopModel::rows() const {
     if (!sample_)
         return rows;
     if (processes) {
-        for (const Client *client : client_rows()) {
-            TopRow row = row_of(*client);
-
-            if (matches(fmt::format("{} {}", pid_cell(*client), row.name), client->path))
-                rows.push_back(std::move(row));
+        for (Row &row : client_rows()) {
+            if (matches(fmt::format("{} {}", row.client->pid, row.name), row.client->path))
+                rows.push_back(top_row(std::move(row)));
         }
         return rows;
     }
 
     // A match is shown with what is above it, and whatever is folded.
-    const std::vector<AccountRow> unfiltered = tree().rows(
+    std::vector<Row> unfiltered = tree().rows(
         [this](const Account &each) { return !filter.empty() || !folded_.contains(each.id); });
     std::set<std::uint64_t> kept;
-    std::for_each(unfiltered.rbegin(), unfiltered.rend(), [&](const AccountRow &row) {
+    std::for_each(unfiltered.rbegin(), unfiltered.rend(), [&](const Row &row) {
         const Account &account = *row.account;
 
         if (!kept.contains(account.id) && !matches(short_name(owners_, account.path), account.path))
@@ -270,79 +187,42 @@ std::vector<TopRow> TopModel::rows() const {
         if (account.parent_id)
             kept.insert(*account.parent_id);
     });
-    for (const AccountRow &row : unfiltered) {
+    for (Row &row : unfiltered) {
         if (kept.contains(row.account->id))
-            rows.push_back(row_of(row));
+            rows.push_back(top_row(std::move(row)));
     }
     return rows;
 }
 
-TopRow TopModel::row_of(const AccountRow &from) const {
-    const Account &account = *from.account;
-    TopRow row;
+void TopModel::complete(Row &row) const {
+    const auto series = series_.find(key_of(row));
+    const auto memory =
+        sample_->memory.find(row.client != nullptr ? row.client->account_id : row.account->id);
 
-    row.key = key_of(account);
-    row.path = account.path;
-    row.shown_path = shown(account.path);
-    row.name = from.depth == 0 ? shown(account.path) : short_name(owners_, account.path);
-    row.depth = from.depth;
-    row.parent = from.parent;
-    row.open = !filter.empty() || !folded_.contains(account.id);
-    row.usage = account.usage;
-    row.peak = account.peak;
-    row.uncharged = account.uncharged();
-    row.limit = account.effective;
-    row.memory = memory_of(account.id);
-    row.over_soft = account.soft && account.usage > *account.soft;
-    add_series(row);
-    return row;
+    if (series != series_.end())
+        row.rate = series->second.rate;
+    if (memory != sample_->memory.end())
+        row.memory = memory->second;
 }
 
-TopRow TopModel::row_of(const Client &client) const {
-    TopRow row;
+TopRow TopModel::top_row(Row row) const {
+    TopRow result{{std::move(row)}, {}, true, {}, false};
+    const auto series = series_.find(result.key = key_of(result));
 
-    row.key = key_of(client);
-    row.path = client.path;
-    row.shown_path = shown(client.path);
-    row.name = command_cell(client);
-    row.usage = client.usage;
-    row.peak = client.peak;
-    row.uncharged = client.uncharged();
-    row.memory = memory_of(client.account_id);
-    if (const Account *its = account(client.account_id)) {
-        row.limit = its->effective;
-        row.over_soft = its->soft && its->usage > *its->soft;
-    }
-    add_series(row);
-    return row;
-}
-
-void TopModel::add_series(TopRow &row) const {
-    const auto series = series_.find(row.key);
-
+    result.open =
+        result.client != nullptr || !filter.empty() || !folded_.contains(result.account->id);
     if (series == series_.end())
-        return;
-    row.rate = series->second.rate;
-    row.history.assign(series->second.history.begin(), series->second.history.end());
-    row.refused = series->second.refused && sample_->time - *series->second.refused < refused_time;
+        return result;
+    result.history.assign(series->second.history.begin(), series->second.history.end());
+    result.refused =
+        series->second.refused && sample_->time - *series->second.refused < refused_time;
+    return result;
 }
 
 const Account *TopModel::account(std::uint64_t id) const {
     const auto index = index_.find(id);
 
     return !sample_ || index == index_.end() ? nullptr : &sample_->accounts[index->second];
-}
-
-std::optional<std::int64_t> TopModel::rate(const TopKey &key) const {
-    const auto series = series_.find(key);
-
-    return series == series_.end() ? std::nullopt : series->second.rate;
-}
-
-std::optional<std::uint64_t> TopModel::memory_of(std::uint64_t account) const {
-    const auto memory = sample_->memory.find(account);
-
-    return memory == sample_->memory.end() ? std::nullopt : memory->second.current;
 }
 
 bool TopModel::matches(std::string_view name, std::string_view path) const {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "lib/module/model.h"
-#include "tool/print/account_tree.h"
 #include "tool/print/text.h"
+#include "tool/print/tree.h"
 
 namespace umacct::tool {
 
@@ -45,33 +45,14 @@ struct TopKey {
 
 TopKey key_of(const Account &account);
 TopKey key_of(const Client &client);
+TopKey key_of(const Row &row);
 
-enum class TopColumn { usage, limit, peak, rate, memory, uncharged, name };
-
-/// As --sort takes them: "usage", "memory.current".
-std::string_view name_of(TopColumn column);
-/// Empty when there is no such column.
-std::optional<TopColumn> top_column(std::string_view name);
-/// All of them, in the order of the screen.
-const std::vector<TopColumn> &top_columns();
-
-struct TopRow {
+/// With what is known from the readings before.
+struct TopRow : Row {
     TopKey key;
-    std::string path;       ///< of the cgroup, as the module says it
-    std::string shown_path; ///< printable, with the owner's name
-    std::string name;       ///< printable: of the cgroup in its place, or of the process
-    int depth = 0;
-    bool parent = false; ///< there is something below it ...
-    bool open = true;    ///< ... which is shown
-    std::uint64_t usage = 0;
-    std::uint64_t peak = 0;
-    std::uint64_t uncharged = 0;
-    Limit limit;                         ///< the lowest from the cgroup to the root
-    std::optional<std::int64_t> rate;    ///< bytes per second; empty at the first reading
-    std::optional<std::uint64_t> memory; ///< memory.current of the cgroup
-    std::vector<std::uint64_t> history;  ///< usage, the newest last
-    bool over_soft = false;
-    bool refused = false; ///< a moment ago
+    bool open = true;                   ///< what is below it is shown
+    std::vector<std::uint64_t> history; ///< usage, the newest last
+    bool refused = false;               ///< a moment ago
 };
 
 /// Something that happened between two readings.
@@ -106,11 +87,8 @@ public:
     const Account *account(std::uint64_t id) const;
 
     std::vector<TopRow> rows() const;
-    /// Accounts in the order of rows(), whatever is folded.
-    std::vector<AccountRow> account_rows() const;
-    /// Processes in the order of rows().
-    std::vector<const Client *> client_rows() const;
-    std::optional<std::int64_t> rate(const TopKey &key) const;
+    /// Accounts, or processes, in the order of rows(), whatever is folded.
+    std::vector<Row> all_rows() const;
 
     /// Index of the chosen row. Where the row that was chosen is gone, another one is.
     std::size_t selected(const std::vector<TopRow> &rows);
@@ -125,7 +103,7 @@ public:
 
     bool processes = false; ///< the list of processes instead of the tree of cgroups
     bool all = false;       ///< idle accounts too
-    TopColumn sort = TopColumn::usage;
+    const Column *sort = &column("usage", Of::both, "");
     bool reversed = false;
     std::string filter; ///< what a name must contain, in whatever case
 
@@ -143,11 +121,12 @@ private:
     void note_removed(const TopSample &sample);
     bool wanted(const Account &account) const;
     AccountTree tree() const;
-    TopRow row_of(const AccountRow &from) const;
-    TopRow row_of(const Client &client) const;
-    void add_series(TopRow &row) const;
+    std::vector<Row> client_rows() const;
+    /// Adds what is known of it beside the module's own figures.
+    void complete(Row &row) const;
+    TopRow top_row(Row row) const;
+    bool comes_first(const Row &a, const Row &b) const;
     bool matches(std::string_view name, std::string_view path) const;
-    std::optional<std::uint64_t> memory_of(std::uint64_t account) const;
 
     const Owners &owners_;
     std::optional<TopSample> sample_;

@@ -2,7 +2,6 @@
 #include "tool/top/top_ui.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,18 +17,6 @@ namespace {
 
 constexpr std::size_t input_most = 200;
 constexpr char32_t control_u = 0x15;
-
-struct SortKey {
-    char key;
-    TopColumn column;
-};
-
-constexpr std::array sort_keys{
-    SortKey{'n', TopColumn::name},      SortKey{'u', TopColumn::usage},
-    SortKey{'l', TopColumn::limit},     SortKey{'p', TopColumn::peak},
-    SortKey{'r', TopColumn::rate},      SortKey{'m', TopColumn::memory},
-    SortKey{'c', TopColumn::uncharged},
-};
 
 std::string to_utf8(char32_t code) {
     const auto byte = [](char32_t value) { return static_cast<char>(value); };
@@ -214,11 +201,11 @@ void TopUi::press_in_help(const Key &key) {
 
 void TopUi::press_in_sort(const Key &key) {
     mode_ = Mode::list;
-    for (const SortKey &each : sort_keys) {
-        if (!is(key, static_cast<char32_t>(each.key)))
+    for (const Column &each : columns()) {
+        if (each.key == 0 || !is(key, static_cast<char32_t>(each.key)))
             continue;
-        model_.reversed = model_.sort == each.column && !model_.reversed;
-        model_.sort = each.column;
+        model_.reversed = model_.sort == &each && !model_.reversed;
+        model_.sort = &each;
     }
 }
 
@@ -382,7 +369,7 @@ void TopUi::draw_title(Grid &grid) const {
     const std::string right = fmt::format(
         "{}{}by {}{}   {}",
         model_.filter.empty() ? "" : fmt::format("filter: {}   ", printable(model_.filter)),
-        model_.all && !model_.processes ? "idle too   " : "", name_of(model_.sort),
+        model_.all && !model_.processes ? "idle too   " : "", model_.sort->name,
         model_.reversed ? ", reversed" : "",
         paused_
             ? "PAUSED"
@@ -435,8 +422,10 @@ TopUi::Message TopUi::bottom_line() const {
     case Mode::sort: {
         std::string text = "sort by";
 
-        for (const SortKey &each : sort_keys)
-            text += fmt::format("  {} {}", each.key, name_of(each.column));
+        for (const Column &each : columns()) {
+            if (each.key != 0)
+                text += fmt::format("  {} {}", each.key, each.name);
+        }
         return {text, Tone::strong};
     }
     case Mode::filter:

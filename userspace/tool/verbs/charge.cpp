@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <memory>
+#include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/json.h"
-#include "lib/units.h"
-#include "tool/account.h"
-#include "tool/argument.h"
-#include "tool/limit_options.h"
-#include "tool/print/table.h"
-#include "tool/print/text.h"
+#include "lib/error.h"
+#include "tool/arguments.h"
+#include "tool/print/columns.h"
+#include "tool/session.h"
+#include "tool/settings.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -18,124 +18,125 @@ namespace umacct::tool {
 namespace {
 
 struct Options {
+    std::optional<std::string> target; ///< or MODE where it is the only one
     std::optional<std::string> mode;
-    std::optional<std::string> target;
+    ListOptions list{.columns = {}, .sort = "name"};
 };
 
-umacct_charge_mode mode_of(const std::string &word) {
-    for (const umacct_charge_mode mode : {UMACCT_CHARGE_INHERIT, UMACCT_CHARGE_OFF}) {
+std::optional<umacct_charge_mode> mode_of(const std::string &word) {
+    for (const umacct_charge_mode mode :
+         {UMACCT_CHARGE_INHERIT, UMACCT_CHARGE_OFF, UMACCT_CHARGE_ON}) {
         if (word == name_of(mode))
             return mode;
     }
-    return UMACCT_CHARGE_ON;
+    return std::nullopt;
 }
 
-/// Why charging can't be switched on here; empty when it can.
-std::string obstacle(const Status &status) {
-    if (status.has(UMACCT_STATUS_CHARGE_READY))
-        return "";
-    if (status.has(UMACCT_STATUS_NATIVE_CHARGE))
-        return "this driver charges its pages itself";
-    if (!status.has(UMACCT_STATUS_MEMCG_V2))
-        return "the memory controller is not on cgroup v2";
-    if (!status.has(UMACCT_STATUS_CGROUP_V2))
-        return "there are no cgroups in the v2 hierarchy";
-    if (!status.has(UMACCT_STATUS_KMEM))
-        return "the kernel was booted without accounting of kernel memory (cgroup.memory=nokmem)";
-    if (status.driver_state == UMACCT_DRIVER_ABSENT)
-        return "the driver is not loaded";
-    return "the driver's function that it needs could not be hooked";
+int list(const Machine &machine, Output &output, const ListOptions &options, const Status &status,
+         const std::vector<Account> &accounts) {
+    const auto shown = chosen_columns(options, Of::accounts,
+                                      {"name", "charge", "charging", "charged", "uncharged"});
+    const Column &sort = column(options.sort, Of::accounts, "--sort");
+    const std::string why_not = charging_obstacle(status);
+    const std::vector<Row> rows = account_rows(machine, accounts, sort);
+
+    if (output.json) {
+        output.document({{"charge_default", name_of(status.charge_default)},
+                         {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
+                         {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
+                         {"obstacle", why_not.empty() ? Json(nullptr) : Json(why_not)},
+                         {"accounts", rows_json(machine.owners(), rows)}});
+        return 0;
+    }
+    if (!options.no_header) {
+        fmt::print(output.out, "default for the machine: {}\n", name_of(status.charge_default));
+        if (!why_not.empty())
+            fmt::print(output.out, "charging can't be switched on: {}\n", why_not);
+        if (!rows.empty())
+            fmt::print(output.out, "\n");
+    }
+    print_rows(output, rows, shown, Of::accounts, !options.no_header);
+    return 0;
 }
 
-void list(Context &context) {
-    const Status status = context.module().status();
-    std::vector<Account> accounts = context.module().accounts();
-    const std::string why_not = obstacle(status);
-    Json rows = Json::array();
-    Table table({{"ACCOUNT"},
-                 {"SET TO"},
-                 {"CHARGING"},
-                 {"CHARGED", Align::right},
-                 {"UNCHARGED", Align::right}});
+int list_all(Module &module, const Machine &machine, Output &output, const ListOptions &options) {
+    std::vector<Account> accounts = module.accounts();
 
     std::erase_if(accounts, [](const Account &account) {
         return account.charge == UMACCT_CHARGE_INHERIT && account.usage == 0;
     });
-    for (const Account &account : accounts) {
-        rows.push_back(to_json(context.owners(), account));
-        table.add({display_path(context.owners(), account.path),
-                   std::string(name_of(account.charge)),
-                   std::string(name_of(account.charge_effective)), format_size(account.charged),
-                   format_size(account.uncharged())});
-    }
-    if (context.json) {
-        print_json(
-            context.out(),
-            merged(json_document(), {{"charge_default", name_of(status.charge_default)},
-                                     {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
-                                     {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
-                                     {"obstacle", why_not.empty() ? Json(nullptr) : Json(why_not)},
-                                     {"accounts", rows}}));
-        return;
-    }
-    fmt::print(context.out(), "default for the machine: {}\n", name_of(status.charge_default));
-    if (!why_not.empty())
-        fmt::print(context.out(), "charging can't be switched on: {}\n", why_not);
-    if (!table.empty()) {
-        fmt::print(context.out(), "\n");
-        table.print(context.out());
-    }
+    return list(machine, output, options, module.status(), accounts);
 }
 
-void charge(Context &context, const Options &options) {
-    if (!options.mode) {
-        list(context);
-        return;
-    }
-
-    const umacct_charge_mode mode = mode_of(*options.mode);
-    if (options.target) {
-        AccountChange change;
-
-        change.charge = mode;
-        const Target target = context.resolve(*options.target);
-
-        set_limits(context, target, change);
-        if (target.path == "/" && mode == UMACCT_CHARGE_ON)
-            fmt::print(context.err(), "note: this is for the cgroups below; the kernel never "
-                                      "charges processes in the root cgroup itself\n");
-    } else if (mode == UMACCT_CHARGE_INHERIT) {
+int set_default(Module &module, Output &output, umacct_charge_mode mode) {
+    if (mode == UMACCT_CHARGE_INHERIT)
         throw Error(Failure::usage, "MODE: the machine's default has nothing to inherit from",
                     "say 'on' or 'off', or name a TARGET");
-    } else {
-        request_change("", {{UMACCT_A_STATUS_CHARGE_DEFAULT, "MODE"}},
-                       [&] { context.module().set_charge_default(mode); });
+
+    const Status before = module.status();
+    request_change("", {{UMACCT_A_STATUS_CHARGE_DEFAULT, "MODE"}},
+                   [&] { module.set_charge_default(mode); });
+    const Status after = module.status();
+    const std::string was(name_of(before.charge_default));
+    const std::string is(name_of(after.charge_default));
+    if (output.json)
+        output.document(
+            {{"charge_default", is}, {"before", was}, {"not_enforced", not_enforced(after)}});
+    else
+        print_change(output, "charging, the machine's default:", was, is);
+    return report_enforcement(output, after);
+}
+
+/// The order may be turned round, as it once was: a mode comes before its target.
+int charge(Module &module, const Machine &machine, Output &output, const Options &options) {
+    std::vector<std::string> words;
+
+    for (const auto &word : {options.target, options.mode}) {
+        if (word)
+            words.push_back(*word);
     }
-    if (context.json)
-        list(context);
+    if (words.size() == 2 && mode_of(words.front()) && !mode_of(words.back()))
+        std::swap(words.front(), words.back());
+    if (words.empty())
+        return list_all(module, machine, output, options.list);
+
+    const std::optional<umacct_charge_mode> mode = mode_of(words.back());
+    if (words.size() == 1 && mode)
+        return set_default(module, output, *mode);
+    if (words.size() == 2 && !mode)
+        throw Error(Failure::usage, fmt::format("MODE: '{}' is not on, off or inherit", words[1]),
+                    "for example: umacct charge ollama.service on");
+
+    const Target target = machine.resolve(words.front());
+    if (!mode)
+        return list(machine, output, options.list, module.status(),
+                    {read_account(module, machine.cgroups(), target)});
+
+    AccountChange change;
+    change.charge = mode;
+    const int code = change_account(module, machine, output, target, change);
+    if (target.path == "/" && mode == UMACCT_CHARGE_ON)
+        output.note("this is for the cgroups below; the kernel never charges processes in the "
+                    "root cgroup itself");
+    return code;
 }
 
 } // namespace
 
-void add_charge(CLI::App &app, Context &context) {
+Action add_charge(CLI::App &verb) {
     auto options = std::make_shared<Options>();
-    CLI::App *verb =
-        app.add_subcommand("charge", "let the kernel's memory controller see the memory");
 
-    verb->add_option("MODE", options->mode, "on, off or inherit; nothing to list")
-        ->check(CLI::IsMember({"on", "off", "inherit"}));
-    verb->add_option("TARGET", options->target, "whose; without it, the machine's default");
-    verb->footer(
-        "Where charging is on, memory.current, memory.max, 'docker --memory', MemoryMax= and\n"
-        "Kubernetes limits see and bind what is allocated through the driver from then on.\n"
-        "What is held already stays as it is. Setting takes root.\n"
-        "\n"
-        "Examples:\n"
-        "  umacct charge                      what is charged, and what isn't\n"
-        "  umacct charge on ollama.service\n"
-        "  umacct charge inherit ollama.service\n"
-        "  umacct charge on                   the default for every cgroup");
-    verb->callback([options, &context] { charge(context, *options); });
+    add_list_options(verb, options->list, Of::accounts);
+    verb.add_option("TARGET", options->target, "whose; without it, the machine's default");
+    verb.add_option("MODE", options->mode, "on, off or inherit; nothing to list");
+    add_examples(verb, "umacct charge                          what is charged, and what isn't\n"
+                       "umacct charge ollama.service           the same of one\n"
+                       "umacct charge ollama.service on\n"
+                       "umacct charge ollama.service inherit\n"
+                       "umacct charge on                       the default for every cgroup");
+    return [options](Session &session) {
+        return charge(session.module(), session.machine, session.output, *options);
+    };
 }
 
 } // namespace umacct::tool

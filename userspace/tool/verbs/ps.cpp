@@ -1,48 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/json.h"
-#include "tool/clients.h"
+#include "tool/arguments.h"
+#include "tool/print/columns.h"
+#include "tool/session.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
 
 namespace {
 
-void list(Context &context, const std::optional<std::string> &target) {
-    const Status status = context.module().status();
-    std::vector<Client> clients = !target ? context.module().clients()
-                                          : context.module().clients(context.resolve(*target).id);
+struct Options {
+    std::optional<std::string> target;
+    ListOptions list{.columns = {}, .sort = "usage"};
+};
 
-    context.warn_if_degraded(status);
-    sort_by_usage(clients);
-    if (context.json)
-        print_json(context.out(),
-                   merged(json_document(), {{"clients", to_json(context.owners(), clients)}}));
+int list(Module &module, const Machine &machine, Output &output, const Options &options) {
+    const auto shown = chosen_columns(options.list, Of::processes, usual_of_processes);
+    const Column &sort = column(options.list.sort, Of::processes, "--sort");
+    const Status status = module.status();
+    const std::optional<std::uint64_t> subtree =
+        options.target ? std::optional(machine.resolve(*options.target).id) : std::nullopt;
+    const std::vector<Client> clients = module.clients(subtree);
+    const std::vector<Account> accounts = module.accounts(subtree);
+    const std::vector<Row> rows = process_rows(machine, clients, accounts, sort);
+
+    output.warn_if_degraded(status);
+    if (output.json)
+        output.document({{"clients", rows_json(machine.owners(), rows)}});
     else if (clients.empty())
-        fmt::print(context.out(), "no process holds memory\n");
+        fmt::print(output.out, "no process holds memory\n");
     else
-        client_table(context.owners(), clients).print(context.out());
+        print_rows(output, rows, shown, Of::processes, !options.list.no_header);
+    return 0;
 }
 
 } // namespace
 
-void add_ps(CLI::App &app, Context &context) {
-    auto target = std::make_shared<std::optional<std::string>>();
-    CLI::App *verb = app.add_subcommand("ps", "list the clients: memory per process");
+Action add_ps(CLI::App &verb) {
+    auto options = std::make_shared<Options>();
 
-    verb->add_option("TARGET", *target, "only processes of this cgroup and what is below it");
-    verb->footer("A process that allocated for two cgroups has a row for each. '(exited)' is a\n"
-                 "process that is gone while others hold what it allocated; '-' is one outside\n"
-                 "the reader's pid namespace.\n"
-                 "\n"
-                 "Examples:\n"
-                 "  umacct ps\n"
-                 "  umacct ps ollama.service");
-    verb->callback([target, &context] { list(context, *target); });
+    add_list_options(verb, options->list, Of::processes);
+    verb.add_option("TARGET", options->target,
+                    "only processes of this cgroup and what is below it");
+    add_examples(verb, "umacct ps\n"
+                       "umacct ps ollama.service -o pid,usage,name --no-header");
+    return [options](Session &session) {
+        return list(session.module(), session.machine, session.output, *options);
+    };
 }
 
 } // namespace umacct::tool

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <grp.h>
 #include <nlohmann/json.hpp>
@@ -17,10 +18,11 @@
 #include "lib/host/process.h"
 #include "lib/host/scope.h"
 #include "lib/json.h"
+#include "lib/text.h"
 #include "lib/units.h"
-#include "tool/account.h"
-#include "tool/limit_options.h"
-#include "tool/print/text.h"
+#include "tool/arguments.h"
+#include "tool/session.h"
+#include "tool/settings.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -139,11 +141,11 @@ int wait_for(Process &process, const SignalGuard &signals) {
     }
 }
 
-void print_report(std::ostream &out, const Context &context, const Account &account,
-                  int exit_code) {
-    if (context.json) {
-        print_json(out, merged(json_document(), {{"account", to_json(context.owners(), account)},
-                                                 {"exit_code", exit_code}}));
+void print_report(std::ostream &out, const Machine &machine, const Output &output,
+                  const Account &account, int exit_code) {
+    if (output.json) {
+        output.document(
+            out, {{"account", to_json(machine.owners(), account)}, {"exit_code", exit_code}});
         return;
     }
     fmt::print(out, "umacct: peak {}, {} allocations, {} refused", format_size(account.peak),
@@ -155,19 +157,20 @@ void print_report(std::ostream &out, const Context &context, const Account &acco
 }
 
 /// What the command took. It ended as it ended, whatever becomes of this.
-void report(Context &context, const Options &options, std::ofstream &file, const Target &target,
-            int exit_code) {
+void report(Module &module, const Machine &machine, const Output &output, const Options &options,
+            std::ofstream &file, const Target &target, int exit_code) {
     if (options.quiet && options.report.empty())
         return;
     try {
-        const Account account = read_account(context, target);
+        const Account account = read_account(module, machine.cgroups(), target);
 
-        print_report(options.report.empty() ? context.err() : file, context, account, exit_code);
+        print_report(options.report.empty() ? output.err : file, machine, output, account,
+                     exit_code);
         if (!options.report.empty() && !file.flush())
             throw Error(Failure::failed,
                         fmt::format("--report: '{}' can't be written", options.report));
     } catch (const std::exception &error) {
-        fmt::print(context.err(), "umacct: no report: {}\n", error.what());
+        fmt::print(output.err, "umacct: no report: {}\n", error.what());
     }
 }
 
@@ -191,8 +194,9 @@ std::string name_for(const Options &options) {
     return options.name;
 }
 
-int run(Context &context, const Options &options) {
-    if (context.command.empty())
+int run(Connection &connection, const Machine &machine, Output &output, const Options &options,
+        const std::vector<std::string> &words) {
+    if (words.empty())
         throw Error(Failure::usage, "CMD is required: which command?",
                     "for example: umacct run --hard 40G python3 train.py");
 
@@ -209,67 +213,57 @@ int run(Context &context, const Options &options) {
                         "name a file in a directory that you may write to");
     }
 
-    Module &module = context.module(); // before anything is made: it may be missing
+    Module &module = connection.module(); // before anything is made: it may be missing
     const SignalGuard signals;
-    Command command(context.command, user, signals);
+    Command command(words, user, signals);
     const Process holder([parent = getpid()] { hold_cgroup(parent); });
-    const Scope cgroup(context.cgroups(), name, {command.process().pid(), holder.pid()});
+    const Scope cgroup(machine.cgroups(), name, {command.process().pid(), holder.pid()});
     const Target target{
-        .path = cgroup.path(), .id = context.cgroups().id(cgroup.path()), .pid = {}};
+        .path = cgroup.path(), .id = machine.cgroups().id(cgroup.path()), .pid = {}};
 
     if (!options.quiet)
-        context.warn_if_degraded(module.status());
+        output.warn_if_degraded(module.status());
     if (!change.empty())
-        set_limits(context, target, change);
+        set_account(module, target, change);
     if (const auto failure = command.release()) {
         if (*failure < 0)
             throw Error(Failure::permission,
                         fmt::format("--user: becoming {}: {}", options.user,
                                     std::generic_category().message(-*failure)));
-        fmt::print(context.err(), "umacct: {}: {}\n", printable(context.command.front()),
+        fmt::print(output.err, "umacct: {}: {}\n", printable(words.front()),
                    std::generic_category().message(*failure));
         return *failure == ENOENT ? exit_not_found : exit_not_executable;
     }
 
     const int exit_code = wait_for(command.process(), signals);
-    report(context, options, file, target, exit_code);
+    report(module, machine, output, options, file, target, exit_code);
     return exit_code;
 }
 
 } // namespace
 
-void add_run(CLI::App &app, Context &context) {
+Action add_run(CLI::App &verb) {
     auto options = std::make_shared<Options>();
-    CLI::App *verb = app.add_subcommand("run", "run a command in a cgroup of its own");
+    auto unused = std::make_shared<std::vector<std::string>>();
 
-    add_limit_options(*verb, options->limits);
-    verb->add_option("--throttle", options->limits.throttle,
-                     "longest delay of one call above the soft limit, such as 50ms; off for none")
-        ->type_name("TIME");
-    verb->add_flag("--view", options->view, "/proc/meminfo and sysinfo answer within --hard");
-    verb->add_flag("--charge", options->charge, "the kernel's memory controller sees its memory");
-    verb->add_option("--name", options->name, "name of the cgroup, or of the systemd scope")
+    add_limit_options(verb, options->limits);
+    verb.add_flag("--view", options->view, "/proc/meminfo and sysinfo answer within --hard");
+    verb.add_flag("--charge", options->charge, "the kernel's memory controller sees its memory");
+    verb.add_option("--name", options->name, "name of the cgroup, or of the systemd scope")
         ->type_name("NAME");
-    verb->add_option("--user", options->user, "whom the command runs as; else who runs this")
+    verb.add_option("--user", options->user, "whom the command runs as; else who runs this")
         ->type_name("USER");
-    verb->add_option("--report", options->report, "where to say what it took, not standard error")
+    verb.add_option("--report", options->report, "where to say what it took, not standard error")
         ->type_name("FILE");
-    verb->add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
-    // They never get this far: see the words of a command line.
-    verb->add_option("CMD", context.command, "the command and its arguments, as they are");
-    verb->footer(
-        "The cgroup is a systemd scope where systemd runs, else a directory in the cgroup file\n"
-        "system. The first word that is no option begins the command. At the end its peak and\n"
-        "what was refused is printed (as JSON with --json), what the command left running is\n"
-        "killed, and the cgroup is removed. The exit code is the command's, 128 + N for signal N,\n"
-        "127 for a command that isn't there, 126 for one that can't be run, and 125 where umacct\n"
-        "itself fails. Signals are passed on. Takes root, which the command need not have.\n"
-        "\n"
-        "Examples:\n"
-        "  umacct run --hard 40G python3 train.py\n"
-        "  umacct run --hard 40G --view --name trial ./serve --port 8000\n"
-        "  sudo umacct run --user $USER --hard 8G --report took.txt pytest tests/gpu");
-    verb->callback([options, &context] { context.exit_code = run(context, *options); });
+    verb.add_flag("-q,--quiet", options->quiet, "say nothing on standard error but errors");
+    // They never get this far: see take_command().
+    verb.add_option("CMD", *unused, "the command and its arguments, as they are");
+    add_examples(verb, "umacct run --hard 40G python3 train.py\n"
+                       "umacct run --hard 40G --view --name trial ./serve --port 8000\n"
+                       "sudo umacct run --user $USER --report took.txt pytest tests/gpu");
+    return [options, unused](Session &session) {
+        return run(session.connection, session.machine, session.output, *options, session.command);
+    };
 }
 
 } // namespace umacct::tool

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
@@ -8,9 +9,11 @@
 #include "lib/machine.h"
 #include "lib/text.h"
 #include "lib/units.h"
-#include "tool/account.h"
-#include "tool/clients.h"
+#include "tool/arguments.h"
+#include "tool/print/columns.h"
+#include "tool/print/table.h"
 #include "tool/print/text.h"
+#include "tool/session.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -18,11 +21,11 @@ namespace umacct::tool {
 namespace {
 
 /// "4.00 GiB  of /a/b" where another account's limit binds.
-std::string effective_note(Context &context, const Account &account) {
+std::string effective_note(Module &module, const Machine &machine, const Account &account) {
     if (!account.effective_id || *account.effective_id == account.id)
         return "";
     return "set by " +
-           display_path(context.owners(), path_of_account(context, *account.effective_id));
+           display_path(machine.owners(), path_of_account(module, *account.effective_id));
 }
 
 /// With both the name and the id, which the lists don't have room for.
@@ -32,14 +35,15 @@ std::string owner_note(const Owner &owner) {
     return fmt::format("{}, id {}", owner.label(), owner.id);
 }
 
-void print_account(Context &context, const Account &account, const MemoryController &memory) {
+void print_account(Module &module, const Machine &machine, const Output &output,
+                   const Account &account, const MemoryController &memory) {
     Table figures({{}, {"", Align::right}, {}});
-    const auto owner = context.owners().nearest(account.path);
+    const auto owner = machine.owners().nearest(account.path);
 
-    fmt::print(context.out(), "{}{}\n", printable(account.path),
+    fmt::print(output.out, "{}{}\n", printable(account.path),
                owner ? "  (" + printable(owner_note(*owner)) + ")" : "");
     figures.add(
-        {"usage", format_size(account.usage), fmt::format("its own {}", format_size(account.own))});
+        {"usage", format_size(account.usage), fmt::format("local {}", format_size(account.own))});
     figures.add({"  charged", format_size(account.charged)});
     figures.add({"  uncharged", format_size(account.uncharged())});
     figures.add({"peak", format_size(account.peak)});
@@ -50,8 +54,8 @@ void print_account(Context &context, const Account &account, const MemoryControl
                  "crossed " + counted(account.soft_count, "time", "times")});
     figures.add({"hard limit", format_limit(account.hard),
                  "refused " + counted(account.hard_count, "time", "times")});
-    figures.add(
-        {"effective limit", format_limit(account.effective), effective_note(context, account)});
+    figures.add({"effective limit", format_limit(account.effective),
+                 effective_note(module, machine, account)});
     figures.add({"throttle", format_time(account.throttle_ns),
                  account.throttled_ns == 0
                      ? ""
@@ -64,47 +68,48 @@ void print_account(Context &context, const Account &account, const MemoryControl
                              account.failures, account.refusals, account.reserve_count)});
     figures.add({"frees", std::to_string(account.frees)});
     figures.add({"processes", std::to_string(account.clients)});
-    figures.print(context.out(), 2);
+    figures.print(output, 2);
 }
 
-void show(Context &context, const std::string &text) {
-    const Target target = context.resolve(text);
-    const Account account = read_account(context, target);
-    const MemoryController memory = memory_controller(context.cgroups(), account);
-    std::vector<Client> clients = clients_of(context, account);
+int show(Module &module, const Machine &machine, Output &output, const std::string &text) {
+    const Target target = machine.resolve(text);
+    const std::vector<Account> accounts{read_account(module, machine.cgroups(), target)};
+    const Account &account = accounts.front();
+    const MemoryController memory = memory_controller(machine.cgroups(), account);
+    std::vector<Client> clients = module.clients(account.id);
 
     if (target.pid)
         std::erase_if(clients, [&](const Client &client) { return client.pid != *target.pid; });
-    sort_by_usage(clients);
-    if (context.json) {
-        print_json(context.out(),
-                   merged(json_document(), {{"account", to_json(context.owners(), account, memory)},
-                                            {"clients", to_json(context.owners(), clients)}}));
-        return;
+
+    const std::vector<Row> rows =
+        process_rows(machine, clients, accounts, column("usage", Of::processes, ""));
+    if (output.json) {
+        output.document({{"account", to_json(machine.owners(), account, memory)},
+                         {"clients", rows_json(machine.owners(), rows)}});
+        return 0;
     }
-    print_account(context, account, memory);
-    if (!clients.empty()) {
-        fmt::print(context.out(), "\n");
-        client_table(context.owners(), clients).print(context.out(), 2);
+    print_account(module, machine, output, account, memory);
+    if (!rows.empty()) {
+        fmt::print(output.out, "\n");
+        print_rows(output, rows, chosen_columns({}, Of::processes, usual_of_processes),
+                   Of::processes, true, 2);
     }
+    return 0;
 }
 
 } // namespace
 
-void add_show(CLI::App &app, Context &context) {
+Action add_show(CLI::App &verb) {
     auto target = std::make_shared<std::string>();
-    CLI::App *verb = app.add_subcommand("show", "everything about one cgroup, or one process");
 
-    verb->add_option("TARGET", *target, "cgroup path, unit, container, pod or pid")->required();
-    verb->footer("For a pid the account is that of the process's cgroup now, and of the processes\n"
-                 "only that one is listed.\n"
-                 "\n"
-                 "Examples:\n"
-                 "  umacct show /system.slice/ollama.service\n"
-                 "  umacct show 4f5a9c\n"
-                 "  umacct show default/llm-0/vllm\n"
-                 "  umacct show $$");
-    verb->callback([target, &context] { show(context, *target); });
+    verb.add_option("TARGET", *target, target_help)->required();
+    add_examples(verb, "umacct show /system.slice/ollama.service\n"
+                       "umacct show 4f5a9c\n"
+                       "umacct show default/llm-0/vllm\n"
+                       "umacct show $$    this process alone, and its cgroup");
+    return [target](Session &session) {
+        return show(session.module(), session.machine, session.output, *target);
+    };
 }
 
 } // namespace umacct::tool

@@ -10,9 +10,10 @@
 #include "lib/module/health.h"
 #include "lib/text.h"
 #include "lib/units.h"
-#include "tool/clients.h"
+#include "tool/print/columns.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
+#include "tool/session.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -38,11 +39,11 @@ void keep_top(std::vector<T> &all, std::uint64_t T::*bytes) {
         all.resize(top_count);
 }
 
-Summary read_summary(Context &context) {
-    Summary summary{.status = context.module().status(),
-                    .memory = context.meminfo(),
-                    .accounts = context.module().accounts(),
-                    .clients = context.module().clients()};
+Summary read_summary(Module &module, const Machine &machine) {
+    Summary summary{.status = module.status(),
+                    .memory = machine.meminfo(),
+                    .accounts = module.accounts(),
+                    .clients = module.clients()};
 
     keep_top(summary.accounts, &Account::own);
     keep_top(summary.clients, &Client::usage);
@@ -53,20 +54,20 @@ std::uint64_t driver_memory(const Status &status) {
     return status.usage + status.driver_usage;
 }
 
-void print_summary_json(Context &context, const Summary &summary) {
-    Json json = merged(json_document(), to_json(summary.status));
+void print_summary_json(const Machine &machine, Output &output, const Summary &summary) {
+    Json json = to_json(summary.status);
     Json accounts = Json::array();
 
     for (const Account &account : summary.accounts)
-        accounts.push_back(to_json(context.owners(), account));
-    json["memory"] = {{"total", summary.memory.total()},
-                      {"free", summary.memory.free()},
-                      {"available", summary.memory.available()}};
-    json["driver_memory"] = driver_memory(summary.status);
+        accounts.push_back(to_json(machine.owners(), account));
+    json["memory"] = {{"total_bytes", summary.memory.total()},
+                      {"free_bytes", summary.memory.free()},
+                      {"available_bytes", summary.memory.available()}};
+    json["driver_memory_bytes"] = driver_memory(summary.status);
     json["warnings"] = warnings(summary.status);
     json["top_accounts"] = accounts;
-    json["top_clients"] = to_json(context.owners(), summary.clients);
-    print_json(context.out(), json);
+    json["top_clients"] = to_json(machine.owners(), summary.clients);
+    output.document(json);
 }
 
 std::string driver_line(const Status &status) {
@@ -92,7 +93,7 @@ std::string hooks_line(const Status &status) {
     return line;
 }
 
-void print_figures(std::ostream &out, const Summary &summary) {
+void print_figures(const Output &output, const Summary &summary) {
     const Status &status = summary.status;
     Table figures({{}, {"", Align::right}, {}});
 
@@ -120,61 +121,56 @@ void print_figures(std::ostream &out, const Summary &summary) {
                      : std::string(name_of(status.charge_default)),
                  status.has(UMACCT_STATUS_NATIVE_CHARGE) ? "this driver charges its pages itself"
                                                          : "where no account says otherwise"});
-    figures.print(out);
+    figures.print(output);
 }
 
-void print_top(Context &context, const Summary &summary) {
-    Table accounts(
-        {{"OWN", Align::right}, {"PEAK", Align::right}, {"LIMIT", Align::right}, {"TOP ACCOUNTS"}});
-    Table clients({{"USAGE", Align::right},
-                   {"PEAK", Align::right},
-                   {"PID", Align::right},
-                   {"TOP PROCESSES"},
-                   {"ACCOUNT"}});
+void print_top(const Machine &machine, const Output &output, const Summary &summary) {
+    const auto print = [&](const char *title, const std::vector<Row> &rows, Of of,
+                           const std::vector<std::string_view> &names) {
+        if (rows.empty())
+            return;
+        fmt::print(output.out, "\n{}\n", title);
+        print_rows(output, rows, chosen_columns({}, of, names), of, true, 2);
+    };
 
-    for (const Account &account : summary.accounts)
-        accounts.add({format_size(account.own), format_size(account.peak),
-                      format_limit(account.effective),
-                      display_path(context.owners(), account.path)});
-    for (const Client &client : summary.clients)
-        clients.add({format_size(client.usage), format_size(client.peak), pid_cell(client),
-                     command_cell(client), display_path(context.owners(), client.path)});
-    for (const Table *table : {&accounts, &clients}) {
-        if (!table->empty()) {
-            fmt::print(context.out(), "\n");
-            table->print(context.out());
-        }
-    }
+    print("Top accounts",
+          account_rows(machine, summary.accounts, column("local", Of::accounts, "")), Of::accounts,
+          {"local", "peak", "limit", "name"});
+    print("Top processes",
+          process_rows(machine, summary.clients, summary.accounts,
+                       column("usage", Of::processes, "")),
+          Of::processes, {"usage", "peak", "pid", "name", "account"});
 }
 
 } // namespace
 
-void print_summary(Context &context) {
-    const Summary summary = read_summary(context);
-
+int print_summary(Session &session) {
+    const Summary summary = read_summary(session.module(), session.machine);
+    Output &output = session.output;
     // The summary answers "does it work here", so what is missing is its exit code.
-    if (summary.status.driver_state == UMACCT_DRIVER_ABSENT)
-        context.exit_code = static_cast<int>(Failure::missing);
-    if (context.json) {
-        print_summary_json(context, summary);
-        return;
+    const int code = summary.status.driver_state == UMACCT_DRIVER_ABSENT
+                         ? static_cast<int>(Failure::missing)
+                         : 0;
+
+    if (output.json) {
+        print_summary_json(session.machine, output, summary);
+        return code;
     }
 
     const std::string head = fmt::format("umacct {}, {}", printable(summary.status.module_version),
                                          driver_line(summary.status));
-    fmt::print(context.out(), "{}\n\n",
-               context.colour() ? fmt::format(fmt::emphasis::bold, "{}", head) : head);
-    print_figures(context.out(), summary);
-    print_top(context, summary);
+    fmt::print(output.out, "{}\n\n",
+               output.colour ? fmt::format(fmt::emphasis::bold, "{}", head) : head);
+    print_figures(output, summary);
+    print_top(session.machine, output, summary);
     for (const std::string &warning : warnings(summary.status)) {
         const std::string line = "warning: " + warning;
 
-        fmt::print(context.out(), "\n{}",
-                   context.colour() ? fmt::format(fmt::fg(fmt::terminal_color::yellow), "{}", line)
-                                    : line);
+        fmt::print(output.out, "\n{}\n",
+                   output.colour ? fmt::format(fmt::fg(fmt::terminal_color::yellow), "{}", line)
+                                 : line);
     }
-    if (!warnings(summary.status).empty())
-        fmt::print(context.out(), "\n");
+    return code;
 }
 
 } // namespace umacct::tool

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,9 @@
 #include "lib/json.h"
 #include "lib/text.h"
 #include "lib/units.h"
+#include "tool/arguments.h"
 #include "tool/print/text.h"
+#include "tool/session.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -27,9 +30,11 @@ constexpr auto names_age = 1s;
 
 class Watcher {
 public:
-    explicit Watcher(Context &context) : context_(context) {
-        context_.module().subscribe();
-        last_ = context_.module().status().events_sent;
+    /// path: the only cgroup whose events are printed, with those below it.
+    Watcher(Module &module, Machine &machine, Output &output, std::string path)
+        : module_(module), machine_(machine), output_(output), path_(std::move(path)) {
+        module_.subscribe();
+        last_ = module_.status().events_sent;
     }
 
     /// Prints events until the module goes away.
@@ -37,8 +42,8 @@ public:
         bool overrun = false;
 
         while (true) {
-            const EventBatch batch = context_.module().receive(
-                overrun ? quiet_time : std::chrono::milliseconds(for_ever));
+            const EventBatch batch =
+                module_.receive(overrun ? quiet_time : std::chrono::milliseconds(for_ever));
 
             refresh_names();
             for (const Event &event : batch.events)
@@ -47,7 +52,7 @@ public:
                 throw Error(Failure::missing, "the umacct kernel module was unloaded",
                             "watch again when it is loaded");
             if (overrun && batch.events.empty() && !batch.overrun) {
-                count_lost(context_.module().status().events_sent);
+                count_lost(module_.status().events_sent);
                 overrun = false;
             }
             overrun = overrun || batch.overrun;
@@ -61,7 +66,7 @@ private:
 
         if (now - named_ < names_age)
             return;
-        context_.refresh_owners();
+        machine_.refresh_owners();
         named_ = now;
     }
 
@@ -70,11 +75,13 @@ private:
         if (event.sequence > 0)
             count_lost(event.sequence - 1);
         last_ = std::max(last_, event.sequence);
-        if (context_.json)
-            print_json(context_.out(), merged(json_document(), to_json(context_.owners(), event)));
+        if (!path_.empty() && path_ != "/" && !(event.path + "/").starts_with(path_ + "/"))
+            return;
+        if (output_.json)
+            output_.document(to_json(machine_.owners(), event));
         else
             print(event);
-        context_.out().flush();
+        output_.out.flush();
     }
 
     /// Says how many events up to that number never came.
@@ -84,13 +91,12 @@ private:
 
         const std::uint64_t lost = newest - last_;
         last_ = newest;
-        if (context_.json)
-            print_json(context_.out(),
-                       merged(json_document(), {{"type", "lost"}, {"count", lost}}));
+        if (output_.json)
+            output_.document({{"type", "lost"}, {"count", lost}});
         else
-            fmt::print(context_.out(),
-                       "{} events were lost: they came faster than they were read\n", lost);
-        context_.out().flush();
+            fmt::print(output_.out, "{} events were lost: they came faster than they were read\n",
+                       lost);
+        output_.out.flush();
     }
 
     void print(const Event &event) {
@@ -98,15 +104,15 @@ private:
 
         const auto time = Clock::to_time_t(Clock::time_point(
             std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(event.time_ns))));
-        fmt::print(context_.out(), "{:%F %T}  {:<15}  {}  pid {} ({})  {}\n", fmt::localtime(time),
-                   name_of(event.type), display_path(context_.owners(), event.path), event.pid,
+        fmt::print(output_.out, "{:%F %T}  {:<15}  {}  pid {} ({})  {}\n", fmt::localtime(time),
+                   name_of(event.type), display_path(machine_.owners(), event.path), event.pid,
                    printable(event.comm), describe(event));
     }
 
     std::string describe(const Event &event) {
         const std::string where = event.limit_path == event.path || event.limit_path.empty()
                                       ? ""
-                                      : " of " + display_path(context_.owners(), event.limit_path);
+                                      : " of " + display_path(machine_.owners(), event.limit_path);
 
         switch (event.type) {
         case UMACCT_EVENT_SOFT_CROSSED:
@@ -127,26 +133,30 @@ private:
                            format_size(event.usage), format_size(event.limit), where);
     }
 
-    Context &context_;
+    Module &module_;
+    Machine &machine_;
+    Output &output_;
+    std::string path_;
     std::chrono::steady_clock::time_point named_ = std::chrono::steady_clock::now();
     std::uint64_t last_ = 0; ///< number of the newest event that was seen or given up
 };
 
 } // namespace
 
-void add_watch(CLI::App &app, Context &context) {
-    CLI::App *verb = app.add_subcommand("watch", "print events as they happen");
+Action add_watch(CLI::App &verb) {
+    auto target = std::make_shared<std::optional<std::string>>();
 
-    verb->footer(
-        "Events: soft_crossed, soft_recovered, hard_refused, reserve_refused. With --json one\n"
-        "object a line. Says how many events were lost when they come faster than they are read:\n"
-        "a line {\"type\": \"lost\", \"count\": N} then. Takes CAP_NET_ADMIN, and the host's own\n"
-        "network namespace.\n"
-        "\n"
-        "Examples:\n"
-        "  umacct watch\n"
-        "  umacct watch --json | jq 'select(.type == \"hard_refused\") | .path'");
-    verb->callback([&context] { Watcher(context).run(); });
+    verb.add_option("TARGET", *target, "only events of this cgroup and what is below it");
+    add_examples(verb, "umacct watch\n"
+                       "umacct watch ollama.service\n"
+                       "umacct watch --json | jq 'select(.type == \"hard_refused\") | .path'");
+    return [target](Session &session) -> int {
+        Module &module = session.module();
+
+        Watcher(module, session.machine, session.output,
+                *target ? session.machine.resolve(**target).path : "")
+            .run();
+    };
 }
 
 } // namespace umacct::tool

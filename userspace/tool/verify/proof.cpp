@@ -13,18 +13,18 @@ namespace {
 
 constexpr std::uint32_t no_memory = 0x51; ///< what CUDA programs take for out of memory
 
-void run_step(Bench &bench, Step &step) {
-    const MemoryEvents events = bench.events();
+void run_step(TestCgroup &cgroup, Step &step) {
+    const MemoryEvents events = cgroup.events();
 
-    bench.set_memory_max(step.memory_max);
-    step.before = bench.figures();
-    step.got = bench.allocate(step.asked);
-    step.during = bench.figures();
-    step.events = bench.events();
+    cgroup.set_memory_max(step.memory_max);
+    step.before = cgroup.figures();
+    step.got = cgroup.allocate(step.asked);
+    step.during = cgroup.figures();
+    step.events = cgroup.events();
     step.events.max -= events.max;
     step.events.oom_kills -= events.oom_kills;
-    bench.free_all();
-    step.after = bench.figures();
+    cgroup.free_all();
+    step.after = cgroup.figures();
 }
 
 /// Most of what was taken is in memory.current; the rest may lie in per-CPU stocks.
@@ -49,17 +49,17 @@ std::string fault_of(const Step &step) {
 void judge_plain(Step &step) {
     if (is_seen(step)) {
         step.finding = Finding::charged;
-        step.says = fmt::format("memory.current rose by {} for {} taken", format_size(step.seen()),
+        step.text = fmt::format("memory.current rose by {} for {} taken", format_size(step.seen()),
                                 format_size(step.got.bytes));
     } else if (step.got.bytes > step.memory_max) {
         step.finding = Finding::blind;
-        step.says = fmt::format("the driver took {} under a memory.max of {}, and memory.current "
+        step.text = fmt::format("the driver took {} under a memory.max of {}, and memory.current "
                                 "rose by {}",
                                 format_size(step.got.bytes), format_size(step.memory_max),
                                 format_size(step.seen()));
     } else {
         step.finding = Finding::unclear;
-        step.says = fmt::format("only {} were given, for another reason than memory.max: a limit "
+        step.text = fmt::format("only {} were given, for another reason than memory.max: a limit "
                                 "above, the reserve?",
                                 format_size(step.got.bytes));
     }
@@ -73,7 +73,7 @@ void judge_limit(Step &step, std::uint64_t chunk) {
     if (fault.empty() && step.during.usage + chunk <= *step.hard)
         fault = fmt::format("it was refused at {}", format_size(step.during.usage));
     step.finding = fault.empty() ? Finding::holds : Finding::fails;
-    step.says =
+    step.text =
         !fault.empty()
             ? fault
             : fmt::format("a hard limit of {} let {} through and refused the next {}",
@@ -93,7 +93,7 @@ void judge_charge(Step &step) {
         fault = fmt::format("{} of {} are charged", format_size(step.during.charged),
                             format_size(step.during.usage));
     step.finding = fault.empty() ? Finding::holds : Finding::fails;
-    step.says = !fault.empty()
+    step.text = !fault.empty()
                     ? fault
                     : fmt::format("memory.current rose by {} for {} taken, and memory.max of {} "
                                   "refused the next",
@@ -110,7 +110,7 @@ std::string_view name_of(Finding finding) {
     return names.at(static_cast<std::size_t>(finding));
 }
 
-std::vector<Step> verify(Bench &bench, std::uint64_t size, std::uint64_t chunk,
+std::vector<Step> verify(TestCgroup &cgroup, std::uint64_t size, std::uint64_t chunk,
                          const std::string &no_charging) {
     const std::uint64_t half = size / 2;
     Step plain;
@@ -126,22 +126,22 @@ std::vector<Step> verify(Bench &bench, std::uint64_t size, std::uint64_t chunk,
     limit.hard = half;
     charge.charging = true;
 
-    run_step(bench, plain);
+    run_step(cgroup, plain);
     judge_plain(plain);
 
     change.hard = half;
-    bench.set_account(change);
-    run_step(bench, limit);
+    cgroup.set_account(change);
+    run_step(cgroup, limit);
     judge_limit(limit, chunk);
 
     if (no_charging.empty()) {
         change.hard = UMACCT_UNLIMITED;
         change.charge = UMACCT_CHARGE_ON;
-        bench.set_account(change);
-        run_step(bench, charge);
+        cgroup.set_account(change);
+        run_step(cgroup, charge);
         judge_charge(charge);
     } else {
-        charge.says = no_charging;
+        charge.text = no_charging;
     }
     return {plain, limit, charge};
 }

@@ -34,14 +34,14 @@ struct Allocation {
 };
 
 /// A cgroup with a process in it that allocates; tests put their own here.
-class Bench {
+class TestCgroup {
 public:
-    Bench() = default;
-    Bench(const Bench &) = delete;
-    Bench &operator=(const Bench &) = delete;
-    Bench(Bench &&) = delete;
-    Bench &operator=(Bench &&) = delete;
-    virtual ~Bench() = default;
+    TestCgroup() = default;
+    TestCgroup(const TestCgroup &) = delete;
+    TestCgroup &operator=(const TestCgroup &) = delete;
+    TestCgroup(TestCgroup &&) = delete;
+    TestCgroup &operator=(TestCgroup &&) = delete;
+    virtual ~TestCgroup() = default;
 
     /// UMACCT_UNLIMITED takes it away.
     virtual void set_memory_max(std::uint64_t bytes) = 0;
@@ -77,7 +77,7 @@ struct Step {
     Figures after;
     MemoryEvents events; ///< that it caused
     Finding finding = Finding::skipped;
-    std::string says; ///< the finding in words
+    std::string text; ///< the finding in words
 
     /// How far memory.current rose.
     std::uint64_t seen() const {
@@ -90,7 +90,7 @@ struct Step {
 /// Takes size bytes three times: as the machine is, under a umacct limit, and with
 /// charging on, each with a limit of half the size. chunk: what one allocation
 /// takes. no_charging: why charging can't be tried; empty if it can.
-std::vector<Step> verify(Bench &bench, std::uint64_t size, std::uint64_t chunk,
+std::vector<Step> verify(TestCgroup &cgroup, std::uint64_t size, std::uint64_t chunk,
                          const std::string &no_charging);
 
 } // namespace umacct

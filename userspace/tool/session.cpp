@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tool/account.h"
+#include "tool/session.h"
 
 #include <fmt/format.h>
 
@@ -10,13 +10,13 @@ namespace umacct::tool {
 namespace {
 
 /// The account of the nearest cgroup above that has one the caller may see.
-std::optional<Account> nearest_above(Context &context, std::string path) {
+std::optional<Account> nearest_above(Module &module, const Cgroups &cgroups, std::string path) {
     while (path != "/") {
         path = parent_path(path);
-        if (!context.cgroups().exists(path))
+        if (!cgroups.exists(path))
             break;
         try {
-            if (auto account = context.module().account(context.cgroups().id(path)))
+            if (auto account = module.account(cgroups.id(path)))
                 return account;
         } catch (const RequestError &error) {
             if (error.failure() != Failure::permission)
@@ -29,14 +29,25 @@ std::optional<Account> nearest_above(Context &context, std::string path) {
 
 } // namespace
 
-Account read_account(Context &context, const Target &target) {
-    if (auto account = context.module().account(target.id))
+Session::Session(const Surroundings &surroundings)
+    : connection(surroundings.connect),
+      machine(surroundings.proc, surroundings.root),
+      output{.out = surroundings.out,
+             .err = surroundings.err,
+             .colour = surroundings.colour,
+             .terminal = surroundings.terminal,
+             .width = surroundings.width,
+             .proc = surroundings.proc},
+      open_terminal(surroundings.open_terminal) {}
+
+Account read_account(Module &module, const Cgroups &cgroups, const Target &target) {
+    if (auto account = module.account(target.id))
         return *account;
 
     Account empty;
     empty.id = target.id;
     empty.path = target.path;
-    if (const auto above = nearest_above(context, target.path)) {
+    if (const auto above = nearest_above(module, cgroups, target.path)) {
         empty.effective = above->effective;
         empty.effective_id = above->effective_id;
         empty.charge_effective = above->charge_effective;
@@ -44,13 +55,9 @@ Account read_account(Context &context, const Target &target) {
     return empty;
 }
 
-std::vector<Client> clients_of(Context &context, const Account &account) {
-    return context.module().clients(account.id);
-}
-
-std::string path_of_account(Context &context, std::uint64_t id) {
+std::string path_of_account(Module &module, std::uint64_t id) {
     try {
-        if (const auto account = context.module().account(id))
+        if (const auto account = module.account(id))
             return account->path;
     } catch (const RequestError &error) {
         if (error.failure() != Failure::permission)

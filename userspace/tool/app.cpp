@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/app.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+#include "lib/error.h"
+#include "lib/json.h"
+#include "lib/text.h"
+
+namespace umacct::tool {
+
+namespace {
+
+constexpr int exit_of_run = 125; ///< of "run", for a failure of ours
+
+constexpr const char *description =
+    "umacct shows who holds the system memory that NVIDIA's driver takes on machines whose CPU\n"
+    "and GPU share one memory, and can limit it. Without a verb it prints a summary.";
+
+constexpr const char *footer =
+    "TARGET is a cgroup path (/system.slice/ollama.service), a systemd unit (ollama.service),\n"
+    "a container's name (vllm) or the beginning of its id, a pod and its containers\n"
+    "(default/llm-0, default/llm-0/vllm), or a pid. Sizes read 40G, 512M or bytes.\n"
+    "\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 module or driver missing, 4 no permission,\n"
+    "5 set, but nothing enforces it. More is in umacct(1) and the page of each verb.\n"
+    "\n"
+    "Examples:\n"
+    "  umacct                                  the machine at a glance\n"
+    "  umacct ls                               every cgroup that holds driver memory\n"
+    "  umacct top                              the same, live\n"
+    "  umacct limit ollama.service --hard 40G  refuse what would take it above 40 GiB\n"
+    "  umacct VERB --help                      more about one verb";
+
+int print_version(Session &session) {
+    std::optional<std::string> module_version;
+
+    try {
+        module_version = session.module().status().module_version;
+    } catch (const Error &error) {
+        if (error.failure() != Failure::missing)
+            throw;
+    }
+    if (session.output.json)
+        session.output.document(
+            {{"tool_version", UMACCT_VERSION},
+             {"abi_version", UMACCT_FAMILY_VERSION},
+             {"module_version", module_version ? Json(*module_version) : Json()}});
+    else
+        fmt::print(session.output.out, "umacct {} (netlink ABI {})\nmodule {}\n", UMACCT_VERSION,
+                   UMACCT_FAMILY_VERSION, module_version.value_or("not loaded"));
+    return 0;
+}
+
+void print_error(std::ostream &err, const std::string &what, const std::string &hint) {
+    fmt::print(err, "umacct: {}\n", printable(what));
+    if (!hint.empty())
+        fmt::print(err, "hint: {}\n", hint);
+}
+
+/// "umacct limit --help" for an error made while reading that verb's arguments.
+std::string help_of(const CLI::App &app) {
+    const auto verbs = app.get_subcommands();
+
+    return fmt::format("see 'umacct {}--help'",
+                       verbs.empty() ? "" : verbs.front()->get_name() + " ");
+}
+
+/// How many letters have to be changed to make one word the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+
+    for (std::size_t j = 0; j < row.size(); ++j)
+        row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i);
+
+        for (std::size_t j = 1; j <= b.size(); ++j)
+            diagonal = std::exchange(row[j], std::min({diagonal + (a[i - 1] == b[j - 1] ? 0 : 1),
+                                                       row[j] + 1, row[j - 1] + 1}));
+    }
+    return row.back();
+}
+
+/// "did you mean 'limit'?", for a word that is nearly one that there is.
+std::string nearest(const std::string &word, const std::vector<std::string> &known) {
+    std::size_t least = word.size() / 3 + 2;
+    std::string found;
+
+    for (const std::string &each : known) {
+        if (distance(word, each) < least) {
+            least = distance(word, each);
+            found = each;
+        }
+    }
+    return found.empty() ? "" : fmt::format("did you mean '{}'? ", found);
+}
+
+/// A word that the parser has no use for: what it would be, and what it may have been
+/// meant to be.
+void print_extra(std::ostream &err, const CLI::App &app) {
+    const std::string extra = app.remaining(true).front();
+    const auto parsed = app.get_subcommands();
+    const CLI::App &at = parsed.empty() ? app : *parsed.front();
+    const bool option = extra.starts_with('-');
+    std::vector<std::string> known;
+
+    if (option) {
+        for (const CLI::Option *each : at.get_options())
+            known.push_back(each->get_name());
+    } else if (parsed.empty()) {
+        for (const Verb &verb : verbs())
+            known.emplace_back(*verb.summary == '\0' ? "help" : verb.name);
+    }
+    print_error(err,
+                fmt::format("{} '{}'",
+                            option           ? "there is no option"
+                            : parsed.empty() ? "there is no verb"
+                                             : "one argument too many:",
+                            extra),
+                nearest(extra, known) + help_of(app));
+}
+
+/// "help ls" is "ls --help".
+void understand_help(std::vector<std::string> &words) {
+    if (words.empty() || words.front() != "help")
+        return;
+    words.erase(words.begin());
+    if (words.empty())
+        words.emplace_back("--help");
+    else if (std::ranges::any_of(verbs(), [&](const Verb &verb) { return words[0] == verb.name; }))
+        words.insert(words.begin() + 1, "--help");
+}
+
+int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
+                  std::vector<std::string> words) {
+    std::ostream &err = session.output.err;
+
+    understand_help(words);
+    auto command = take_command(app, words);
+    // From 1 on they are the command's.
+    const auto code_of = [runs = command.has_value()](Failure failure) {
+        return runs ? exit_of_run : static_cast<int>(failure);
+    };
+
+    try {
+        session.command = std::move(command).value_or(std::vector<std::string>{});
+        std::reverse(words.begin(), words.end()); // as the parser wants them
+        app.parse(std::move(words));
+        session.output.json = asked.json;
+
+        const int code = asked.version ? print_version(session)
+                         : asked.verb  ? asked.verb(session)
+                                       : print_summary(session);
+        session.output.flush();
+        return code;
+    } catch (const CLI::Success &help) {
+        app.exit(help, session.output.out, err);
+        return 0;
+    } catch (const CLI::ExtrasError &) {
+        print_extra(err, app);
+        return code_of(Failure::usage);
+    } catch (const CLI::ParseError &error) {
+        print_error(err, error.what(), help_of(app));
+        return code_of(Failure::usage);
+    } catch (const Error &error) {
+        print_error(err, error.what(), error.hint());
+        return code_of(error.failure());
+    } catch (const std::exception &error) {
+        print_error(err, error.what(), "");
+        return code_of(Failure::failed);
+    }
+}
+
+} // namespace
+
+std::unique_ptr<CLI::App> make_app(Asked &asked) {
+    auto app = std::make_unique<CLI::App>(description, "umacct");
+    const auto add_json = [&asked](CLI::App &to) {
+        to.add_flag("-j,--json", asked.json, "print JSON: bytes as integers, stable keys");
+    };
+
+    app->footer(footer);
+    app->require_subcommand(0, 1);
+    app->get_formatter()->column_width(34);
+    app->get_formatter()->label("OPTIONS", "options");
+    app->get_formatter()->label("SUBCOMMAND", "VERB");
+    add_json(*app);
+    app->add_flag("-V,--version", asked.version,
+                  "print the versions of the tool, the ABI and the module");
+    for (const Verb &row : verbs()) {
+        CLI::App *verb = app->add_subcommand(row.name, row.summary);
+
+        verb->group(*row.summary == '\0' ? "" : "Verbs");
+        verb->callback([&asked, action = row.add(*verb)] { asked.verb = action; });
+        add_json(*verb);
+    }
+    return app;
+}
+
+std::optional<std::vector<std::string>> take_command(const CLI::App &app,
+                                                     std::vector<std::string> &words) {
+    const CLI::App *verb = nullptr;
+
+    for (auto word = words.begin(); word != words.end(); ++word) {
+        const bool option = word->starts_with('-') && *word != "-" && *word != "--";
+
+        if (verb == nullptr && !option) {
+            if (*word != "run" && *word != "complete")
+                return std::nullopt;
+            verb = app.get_subcommand(*word);
+        } else if (verb != nullptr && !option) {
+            std::vector<std::string> command(*word == "--" ? word + 1 : word, words.end());
+
+            words.erase(word, words.end());
+            return command;
+        } else if (verb != nullptr && word + 1 != words.end()) {
+            const CLI::Option *known = verb->get_option_no_throw(*word);
+
+            if (known != nullptr && known->get_items_expected_max() > 0)
+                ++word;
+        }
+    }
+    return verb != nullptr ? std::optional(std::vector<std::string>{}) : std::nullopt;
+}
+
+int run_tool(int argc, const char *const *argv, const Surroundings &surroundings) {
+    try {
+        Session session(surroundings);
+        Asked asked;
+        const std::unique_ptr<CLI::App> app = make_app(asked);
+
+        return parse_and_run(*app, asked, session, {argv + 1, argv + argc});
+    } catch (const std::exception &error) {
+        fmt::print(surroundings.err, "umacct: {}\n", error.what());
+        return static_cast<int>(Failure::failed);
+    }
+}
+
+} // namespace umacct::tool

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The command line: parses, runs one verb, turns errors into exit codes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tool/session.h"
+#include "tool/verbs.h"
+
+namespace umacct::tool {
+
+/// What a command line asks for.
+struct Asked {
+    bool json = false;
+    bool version = false;
+    Action verb; ///< empty for none
+};
+
+/// Everything that the command line understands, and says about itself. It refers to
+/// what is asked.
+std::unique_ptr<CLI::App> make_app(Asked &asked);
+
+/// Of a command line with "run", or "complete": takes the words out of it that are
+/// another program's, from the first that is no option of ours. The parser never sees
+/// them, so that it can't take one for its own, or change it. Empty for another verb.
+std::optional<std::vector<std::string>> take_command(const CLI::App &app,
+                                                     std::vector<std::string> &words);
+
+/// Runs the tool; its exit code. Never throws.
+int run_tool(int argc, const char *const *argv, const Surroundings &surroundings);
+
+} // namespace umacct::tool

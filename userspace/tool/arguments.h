@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Arguments that verbs share, and errors that name the argument they are about.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/error.h"
+#include "lib/module/module.h"
+
+namespace CLI {
+class App;
+}
+
+namespace umacct::tool {
+
+/// Calls read(text); what it throws says which argument the text came from.
+template <class Read>
+auto read_argument(const char *argument, const std::string &text, Read read) {
+    try {
+        return read(text);
+    } catch (const Error &error) {
+        throw Error(error.failure(), fmt::format("{}: {}", argument, error.what()), error.hint());
+    }
+}
+
+/// Which argument sets which netlink attribute.
+using AttributeNames = std::vector<std::pair<std::uint16_t, const char *>>;
+
+/// Calls change(); when the module refuses one attribute, the error names its argument.
+void request_change(const std::string &subject, const AttributeNames &names,
+                    const std::function<void()> &change);
+
+/// What arguments are that more than one verb has.
+constexpr const char *target_help = "cgroup path, unit, container, pod or pid";
+constexpr const char *subtree_help = "only this cgroup and what is below it";
+
+/// Limits as the user wrote them; none where the option wasn't given.
+struct LimitOptions {
+    std::optional<std::string> soft;
+    std::optional<std::string> hard;
+    std::optional<std::string> throttle;
+};
+
+/// --soft, --hard and --throttle.
+void add_limit_options(CLI::App &verb, LimitOptions &options);
+
+/// Throws Error (usage) that names the option.
+AccountChange parse_limits(const LimitOptions &options);
+
+/// Lines below "Examples:" in the verb's help.
+void add_examples(CLI::App &verb, const std::string &lines);
+
+} // namespace umacct::tool

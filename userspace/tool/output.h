@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Where and how a verb prints.
+#pragma once
+
+#include <filesystem>
+#include <ostream>
+#include <string_view>
+
+#include "lib/json.h"
+#include "lib/module/model.h"
+
+namespace umacct::tool {
+
+struct Output {
+    std::ostream &out;
+    std::ostream &err;
+    bool colour = false;   ///< out is a terminal that may show colours
+    bool terminal = false; ///< out is a terminal
+    int width = 0;         ///< its columns; 0 for none
+    bool json = false;     ///< --json
+    std::filesystem::path proc = "/proc";
+
+    /// Prints what a verb has to say as JSON, in one line.
+    void document(const Json &members) const { document(out, members); }
+
+    void document(std::ostream &to, const Json &members) const;
+
+    /// Says on err what is well to know beside the result.
+    void note(std::string_view text) const;
+
+    /// Says on err what makes the figures wrong or incomplete.
+    void warn_if_degraded(const Status &status) const;
+
+    /// Throws Error when something could not be written.
+    void flush() const;
+};
+
+} // namespace umacct::tool

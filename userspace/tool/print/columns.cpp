@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/print/columns.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "lib/error.h"
+#include "lib/text.h"
+#include "lib/units.h"
+#include "tool/print/table.h"
+#include "tool/print/text.h"
+
+namespace umacct::tool {
+
+namespace {
+
+using Number = std::optional<std::int64_t>;
+
+/// No limit is the largest.
+Number number(std::uint64_t value) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
+}
+
+Number number(const std::optional<std::uint64_t> &value) {
+    return value ? number(*value) : std::nullopt;
+}
+
+template <auto Account::*Field>
+Number of_account(const Row &row) {
+    return row.account == nullptr ? std::nullopt : number(row.account->*Field);
+}
+
+/// What isn't there is no limit, but where nothing is known.
+template <Limit Account::*Field>
+Number limit_of(const Row &row) {
+    return row.account == nullptr ? std::nullopt
+                                  : number((row.account->*Field).value_or(UMACCT_UNLIMITED));
+}
+
+template <auto Account::*OfAccount, auto Client::*OfClient>
+Number of_either(const Row &row) {
+    return row.client != nullptr ? number(row.client->*OfClient) : of_account<OfAccount>(row);
+}
+
+std::string on_off(bool on) {
+    return on ? "on" : "off";
+}
+
+constexpr std::array table{
+    Column{"name", "ACCOUNT", Of::both, Kind::text, "the cgroup, or the process's command", nullptr,
+           [](const Row &row) { return row.name; }, 'n'},
+    Column{
+        "pid", "PID", Of::processes, Kind::count, "- outside the reader's pid namespace",
+        [](const Row &row) { return row.client->pid == 0 ? Number() : Number(row.client->pid); }},
+    Column{"usage", "USAGE", Of::both, Kind::bytes,
+           "memory taken through the driver, with below it",
+           of_either<&Account::usage, &Client::usage>, nullptr, 'u'},
+    Column{"local", "LOCAL", Of::accounts, Kind::bytes, "of which its own processes took",
+           of_account<&Account::own>},
+    Column{"limit", "LIMIT", Of::both, Kind::limit, "the lowest hard limit from there to the root",
+           limit_of<&Account::effective>, nullptr, 'l'},
+    Column{"peak", "PEAK", Of::both, Kind::bytes, "the highest usage so far",
+           of_either<&Account::peak, &Client::peak>, nullptr, 'p'},
+    Column{"rate", "RATE", Of::both, Kind::rate, "how fast usage changes; of top",
+           [](const Row &row) { return row.rate; }, nullptr, 'r'},
+    Column{"memory.current", "MEMORY.CURRENT", Of::both, Kind::bytes,
+           "what the kernel's own controller sees",
+           [](const Row &row) { return number(row.memory.current); }, nullptr, 'm'},
+    Column{"memory.max", "MEMORY.MAX", Of::both, Kind::limit, "the limit of that controller",
+           [](const Row &row) { return number(row.memory.max); }},
+    Column{"charged", "CHARGED", Of::both, Kind::bytes, "the part of usage that it sees",
+           of_either<&Account::charged, &Client::charged>},
+    Column{"uncharged", "UNCHARGED", Of::both, Kind::bytes, "the part that it doesn't see",
+           [](const Row &row) {
+               return number(row.client != nullptr ? row.client->uncharged()
+                                                   : row.account->uncharged());
+           },
+           nullptr, 'c'},
+    Column{"managed", "MANAGED", Of::both, Kind::bytes, "nvidia-uvm's, which the driver charges",
+           of_either<&Account::managed, &Client::managed>},
+    Column{"soft", "SOFT", Of::accounts, Kind::limit, "the soft limit set on it",
+           limit_of<&Account::soft>},
+    Column{"hard", "HARD", Of::accounts, Kind::limit, "the hard limit set on it",
+           limit_of<&Account::hard>},
+    Column{"bound-by", "BOUND BY", Of::accounts, Kind::text, "whose limit that is", nullptr,
+           [](const Row &row) { return row.bound_by == row.place ? "itself" : row.bound_by; }},
+    Column{"throttle", "THROTTLE", Of::accounts, Kind::time, "longest delay above the soft limit",
+           of_account<&Account::throttle_ns>},
+    Column{"view", "VIEW", Of::accounts, Kind::text, "are programs told of the limit?", nullptr,
+           [](const Row &row) { return on_off(row.account->view); }},
+    Column{"charge", "SET TO", Of::accounts, Kind::text, "charging as it was set", nullptr,
+           [](const Row &row) { return std::string(name_of(row.account->charge)); }},
+    Column{"charging", "CHARGING", Of::accounts, Kind::text, "and what follows from it", nullptr,
+           [](const Row &row) { return std::string(name_of(row.account->charge_effective)); }},
+    Column{"state", "STATE", Of::both, Kind::text, "above its soft limit?", nullptr,
+           [](const Row &row) { return std::string(row.over_soft() ? "over soft" : ""); }},
+    Column{"allocs", "ALLOCS", Of::both, Kind::count, "allocations that succeeded",
+           of_either<&Account::allocs, &Client::allocs>},
+    Column{"frees", "FREES", Of::both, Kind::count, "frees",
+           of_either<&Account::frees, &Client::frees>},
+    Column{"failures", "FAILURES", Of::accounts, Kind::count, "allocations that the driver failed",
+           of_account<&Account::failures>},
+    Column{"refusals", "REFUSALS", Of::accounts, Kind::count, "allocations that umacct refused",
+           of_account<&Account::refusals>},
+    Column{"account", "ACCOUNT", Of::processes, Kind::text, "the cgroup of its memory", nullptr,
+           [](const Row &row) { return row.place; }},
+};
+
+bool has(const Column &column, Of rows) {
+    return (static_cast<unsigned>(column.of) & static_cast<unsigned>(rows)) != 0;
+}
+
+const Column *find(std::string_view name, Of rows) {
+    const auto found = std::ranges::find_if(
+        table, [&](const Column &each) { return each.name == name && has(each, rows); });
+
+    return found == table.end() ? nullptr : &*found;
+}
+
+void sort_rows(std::vector<Row> &rows, const Column &by) {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](const Row &a, const Row &b) { return comes_before(by, a, b); });
+}
+
+} // namespace
+
+bool Row::over_soft() const {
+    return account != nullptr && account->soft && account->usage > *account->soft;
+}
+
+Row row_of(const Owners &owners, const Client &client, const Account *account) {
+    return {.account = account,
+            .client = &client,
+            .name = printable(client.comm) + (client.exited ? " (exited)" : ""),
+            .place = display_path(owners, client.path)};
+}
+
+Json rows_json(const Owners &owners, const std::vector<Row> &rows) {
+    Json json = Json::array();
+
+    for (const Row &row : rows)
+        json.push_back(row.client != nullptr ? to_json(owners, *row.client)
+                                             : to_json(owners, *row.account, row.memory));
+    return json;
+}
+
+std::string Column::cell(const Row &row, bool narrow) const {
+    if (kind == Kind::text)
+        return text(row);
+
+    const Number value = number(row);
+    if (!value)
+        return "-";
+    switch (kind) {
+    case Kind::rate:
+        return format_rate(*value);
+    case Kind::time:
+        return format_time(static_cast<std::uint64_t>(*value));
+    case Kind::count:
+        return std::to_string(*value);
+    default:
+        break;
+    }
+    if (*value == INT64_MAX)
+        return "max";
+    return (narrow ? format_short : format_size)(static_cast<std::uint64_t>(*value));
+}
+
+const char *Column::title_of(Of rows) const {
+    return rows == Of::processes && name == "name" ? "COMMAND" : title;
+}
+
+std::span<const Column> columns() {
+    return table;
+}
+
+const Column &column(std::string_view name, Of rows, const char *argument) {
+    std::string known;
+
+    if (const Column *found = find(name, rows))
+        return *found;
+    for (const Column &each : table) {
+        if (has(each, rows))
+            known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
+    }
+    throw Error(Failure::usage, fmt::format("{}: there is no column '{}'", argument, name),
+                "the columns are " + known);
+}
+
+bool comes_before(const Column &by, const Row &a, const Row &b) {
+    if (by.kind != Kind::text) {
+        const Number first = by.number(a);
+        const Number second = by.number(b);
+
+        if (first != second) // what isn't known is less than all that is
+            return first > second;
+    } else if (a.client != nullptr || by.name != "name") {
+        const std::string first = by.text(a);
+        const std::string second = by.text(b);
+
+        if (first != second)
+            return first < second;
+    }
+    return a.path() < b.path();
+}
+
+void add_list_options(CLI::App &verb, ListOptions &options, Of rows) {
+    std::string help = "Columns:\n";
+
+    for (const Column &each : table) {
+        if (has(each, rows))
+            help += fmt::format("  {:<16}{}\n", each.name, each.help);
+    }
+    verb.add_option("-o,--columns", options.columns, "which columns; +COLUMN adds to the usual")
+        ->type_name("COLUMN,...");
+    verb.add_option("--sort", options.sort, "largest first, or by a name")
+        ->type_name("COLUMN")
+        ->capture_default_str();
+    verb.add_flag("--no-header", options.no_header, "no titles above the columns");
+    verb.footer(help);
+}
+
+std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
+                                           std::vector<std::string_view> usual) {
+    std::vector<const Column *> chosen;
+    std::string_view names = options.columns;
+
+    if (names.starts_with('+'))
+        names.remove_prefix(1);
+    else if (!names.empty())
+        usual.clear();
+    while (!names.empty()) {
+        const auto comma = names.find(',');
+
+        usual.push_back(names.substr(0, comma));
+        names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
+    }
+    for (const std::string_view name : usual)
+        chosen.push_back(&column(name, rows, "-o"));
+    return chosen;
+}
+
+std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,
+                              const Column &sort) {
+    std::vector<Row> rows;
+
+    for (const Account &account : accounts) {
+        Row &row = rows.emplace_back();
+
+        row.account = &account;
+        row.name = row.place = display_path(machine.owners(), account.path);
+        row.memory = memory_controller(machine.cgroups(), account);
+    }
+    sort_rows(rows, sort);
+    return rows;
+}
+
+std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,
+                              const std::vector<Account> &accounts, const Column &sort) {
+    std::unordered_map<std::uint64_t, const Account *> by_id;
+    std::vector<Row> rows;
+
+    for (const Account &account : accounts)
+        by_id[account.id] = &account;
+    for (const Client &client : clients) {
+        const auto found = by_id.find(client.account_id);
+        Row &row = rows.emplace_back(
+            row_of(machine.owners(), client, found == by_id.end() ? nullptr : found->second));
+
+        if (row.account != nullptr)
+            row.memory = memory_controller(machine.cgroups(), *row.account);
+    }
+    sort_rows(rows, sort);
+    return rows;
+}
+
+const std::vector<std::string_view> usual_of_processes{"pid",       "usage",   "peak", "charged",
+                                                       "uncharged", "managed", "name", "account"};
+
+void print_rows(const Output &output, const std::vector<Row> &rows,
+                const std::vector<const Column *> &columns, Of of, bool header, int indent) {
+    std::vector<Heading> headings;
+
+    for (const Column *column : columns)
+        headings.push_back({column->title_of(of), column->right() ? Align::right : Align::left});
+
+    Table printed(std::move(headings));
+    for (const Row &row : rows) {
+        std::vector<std::string> cells;
+
+        for (const Column *column : columns)
+            cells.push_back(column->name == "name"
+                                ? std::string(static_cast<std::size_t>(row.depth) * 2, ' ') +
+                                      row.name
+                                : column->cell(row, false));
+        printed.add(std::move(cells));
+    }
+    printed.print(output, indent, header);
+}
+
+} // namespace umacct::tool

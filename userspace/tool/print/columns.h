@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// THE columns of accounts and processes: what lists and the screen of "top" show, what
+/// --sort and -o take. A new column is a row in columns.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/json.h"
+#include "lib/machine.h"
+#include "lib/module/model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace umacct::tool {
+
+struct Output;
+
+/// An account or a process, as a row of a list.
+struct Row {
+    const Account *account = nullptr; ///< of a process: where it took its memory, if it is seen
+    const Client *client = nullptr;   ///< null for an account's row
+    std::string name;                 ///< printable: of a cgroup in its place, or of a process
+    std::string place;                ///< printable: the whole path of the cgroup
+    int depth = 0;                    ///< in a tree
+    bool parent = false;              ///< there are rows below it
+    MemoryController memory;
+    std::optional<std::int64_t> rate; ///< bytes per second; empty where there was no time
+    std::string bound_by;             ///< printable: the cgroup whose limit binds
+
+    const std::string &path() const { return client ? client->path : account->path; }
+
+    bool over_soft() const;
+};
+
+/// The row of a process; account may be null.
+Row row_of(const Owners &owners, const Client &client, const Account *account);
+
+/// Each as "ls" or "ps" has it, in their order.
+Json rows_json(const Owners &owners, const std::vector<Row> &rows);
+
+/// What rows are of.
+enum class Of : std::uint8_t { accounts = 1, processes = 2, both = 3 };
+
+/// How a number is written.
+enum class Kind : std::uint8_t { text, bytes, limit, rate, time, count };
+
+struct Column {
+    std::string_view name; ///< as --sort and -o take it
+    const char *title;
+    Of of;
+    Kind kind;
+    const char *help;
+    /// Of all kinds but text; empty where it is not known, INT64_MAX for no limit.
+    std::optional<std::int64_t> (*number)(const Row &row) = nullptr;
+    std::string (*text)(const Row &row) = nullptr; ///< of kind text
+    char key = 0;                                  ///< of top, to sort by it
+
+    bool right() const { return kind != Kind::text; }
+
+    /// narrow: of four digits at most.
+    std::string cell(const Row &row, bool narrow) const;
+    const char *title_of(Of rows) const;
+};
+
+std::span<const Column> columns();
+
+/// Throws Error (usage) that names the argument when these rows have no such column.
+const Column &column(std::string_view name, Of rows, const char *argument);
+
+/// Whether the first comes before the second: the largest, the known and the first by
+/// name come first.
+bool comes_before(const Column &by, const Row &a, const Row &b);
+
+/// What every list takes.
+struct ListOptions {
+    std::string columns; ///< as -o has them
+    std::string sort;
+    bool no_header = false;
+};
+
+/// -o, --sort and --no-header, and what the columns are.
+void add_list_options(CLI::App &verb, ListOptions &options, Of rows);
+
+/// -o COLUMN,... or, with a plus, those and more. usual: those without -o.
+std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
+                                           std::vector<std::string_view> usual);
+
+/// The accounts by their whole paths, in that order. The rows point at them.
+std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,
+                              const Column &sort);
+
+/// The processes as rows, in that order. What they point into must outlive them.
+std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,
+                              const std::vector<Account> &accounts, const Column &sort);
+
+extern const std::vector<std::string_view> usual_of_processes;
+
+void print_rows(const Output &output, const std::vector<Row> &rows,
+                const std::vector<const Column *> &columns, Of of, bool header = true,
+                int indent = 0);
+
+} // namespace umacct::tool

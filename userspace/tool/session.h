@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What one command line works with: the module, the machine, where to print.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "lib/machine.h"
+#include "lib/module/connection.h"
+#include "tool/output.h"
+
+namespace umacct::tool {
+
+class Terminal;
+
+/// Takes a terminal's whole screen; null, like an empty function, where that can't be.
+using OpenTerminal = std::function<std::unique_ptr<Terminal>()>;
+
+/// The outside world; tests put their own here.
+struct Surroundings {
+    Connection::Connect connect;
+    std::filesystem::path proc;
+    std::ostream &out;
+    std::ostream &err;
+    bool colour = false;              ///< out is a terminal that may show colours
+    std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
+    bool terminal = false;            ///< out is a terminal
+    int width = 0;                    ///< its columns; 0 for no terminal
+    OpenTerminal open_terminal = {};
+};
+
+struct Session {
+    explicit Session(const Surroundings &surroundings);
+
+    Connection connection;
+    Machine machine;
+    Output output;
+    OpenTerminal open_terminal;
+    std::vector<std::string> command; ///< the words of a command line that are another program's
+
+    /// Connects on first use. Throws Error: missing when the module isn't loaded.
+    Module &module() { return connection.module(); }
+};
+
+/// The target's account. For a cgroup that the module keeps none for, as it never held
+/// memory: an empty one, with what it inherits. Throws Error (permission) when the caller
+/// may not see it.
+Account read_account(Module &module, const Cgroups &cgroups, const Target &target);
+
+/// The account's path, or its id where it can't be seen.
+std::string path_of_account(Module &module, std::uint64_t id);
+
+} // namespace umacct::tool

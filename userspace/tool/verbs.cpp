@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/verbs.h"
+
+#include <array>
+
+namespace umacct::tool {
+
+std::span<const Verb> verbs() {
+    static constexpr std::array table{
+        Verb{"ls", "list the accounts: memory per cgroup", add_ls},
+        Verb{"ps", "list the clients: memory per process", add_ps},
+        Verb{"show", "everything about one cgroup, or one process", add_show},
+        Verb{"top", "live view of cgroups and processes", add_top},
+        Verb{"limit", "set an account's limits, or list all limits", add_limit},
+        Verb{"reserve", "memory that the driver must leave available", add_reserve},
+        Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
+        Verb{"run", "run a command in a cgroup of its own", add_run},
+        Verb{"watch", "print events as they happen", add_watch},
+        Verb{"audit", "where the memory went, to the last byte", add_audit},
+        Verb{"verify", "prove the blind spot on this machine, or its absence", add_verify},
+        Verb{"doctor", "what is wrong here, and how to fix it", add_doctor},
+        Verb{"complete", "", add_complete},
+    };
+
+    return table;
+}
+
+} // namespace umacct::tool
