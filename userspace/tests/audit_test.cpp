@@ -226,10 +226,11 @@ TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
 }
 
 TEST_F(AuditVerb, NumbersThatNoMachineHasDontOverflow) {
-    sandbox_.write(file("before"),
-                   R"({"schema":1,"machine":{"total_bytes":-9223372036854775808,"free_bytes":1e300},)"
-                   R"("cgroups":[{"path":"/blind","usage_bytes":18446744073709551615,)"
-                   R"("unseen_bytes":-9223372036854775808}]})");
+    sandbox_.write(
+        file("before"),
+        R"({"schema":1,"machine":{"total_bytes":-9223372036854775808,"free_bytes":1e300},)"
+        R"("cgroups":[{"path":"/blind","usage_bytes":18446744073709551615,)"
+        R"("unseen_bytes":-9223372036854775808}]})");
 
     const json diff = run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"];
     EXPECT_EQ(diff["machine"]["total_bytes"], INT64_MAX);

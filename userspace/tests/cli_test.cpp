@@ -525,16 +525,15 @@ TEST_F(Cli, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
                                                           {"charge", "/idle", "on"}};
 
     for (const auto &words : verbs) {
-        fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
-        fake_.status.reason = "version 999.1 is newer than this module";
+        fake_.enforcement = {UMACCT_DRIVER_UNKNOWN, "version 999.1 is newer than this module"};
 
         const Ran unknown = run(words);
         EXPECT_EQ(unknown.code, 5);
-        EXPECT_NE(unknown.err.find("nothing enforces it: driver 550.163.01 is unknown"),
+        EXPECT_NE(unknown.err.find("nothing enforces it: version 999.1 is newer"),
                   std::string::npos)
             << unknown.err;
         // Before the driver is loaded, it is a normal thing to do.
-        fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
+        fake_.enforcement = {UMACCT_DRIVER_ABSENT, ""};
 
         const Ran absent = run(words);
         EXPECT_EQ(absent.code, 0);
@@ -566,9 +565,8 @@ TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
 }
 
 TEST_F(Cli, ChargeSaysWhyItIsNotPossible) {
-    fake_.status.flags = UMACCT_STATUS_MEMCG_V2 | UMACCT_STATUS_CGROUP_V2 | UMACCT_STATUS_SELFTEST;
-    EXPECT_NE(run({"charge"}).out.find("cgroup.memory=nokmem"), std::string::npos);
-    fake_.status.flags |= UMACCT_STATUS_NATIVE_CHARGE;
+    fake_.status.charge_reason = "this driver charges its pages itself";
+    EXPECT_NE(run({"charge"}).out.find("can't be switched on: this driver"), std::string::npos);
     EXPECT_EQ(run_json({"charge", "-j"})["obstacle"], "this driver charges its pages itself");
 }
 

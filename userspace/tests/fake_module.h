@@ -31,7 +31,7 @@ struct FakeModule {
     std::optional<int> refuse_with;      ///< errno that every change gets
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
-    Enforcement enforcement;      ///< of every change
+    Enforcement enforcement;         ///< of every change
     std::vector<Request> changes;    ///< what was set
     std::function<void()> on_change; ///< what a change does
     int dumps = 0;

@@ -12,21 +12,17 @@
 
 namespace umacct::tool {
 
-std::string not_enforced(const Status &status) {
-    if (status.driver_state != UMACCT_DRIVER_UNKNOWN && status.driver_state != UMACCT_DRIVER_BROKEN)
-        return "";
-    return fmt::format("nothing enforces it: driver {} is {}: {}", status.driver_version,
-                       name_of(status.driver_state), status.reason);
-}
+Enforcement set_account(Module &module, const Target &target, const AccountChange &change) {
+    Enforcement made;
 
-void set_account(Module &module, const Target &target, const AccountChange &change) {
     request_change(target.path,
                    {{UMACCT_A_ACCOUNT_SOFT, "--soft"},
                     {UMACCT_A_ACCOUNT_HARD, "--hard"},
                     {UMACCT_A_ACCOUNT_THROTTLE, "--throttle"},
                     {UMACCT_A_ACCOUNT_VIEW, "--view"},
                     {UMACCT_A_ACCOUNT_CHARGE, "MODE"}},
-                   [&] { module.set_account(target.id, change); });
+                   [&] { made = module.set_account(target.id, change); });
+    return made;
 }
 
 void print_change(const Output &output, const std::string &what, const std::string &before,
@@ -41,10 +37,8 @@ int change_account(Module &module, const Machine &machine, Output &output, const
                    const AccountChange &change) {
     const Account before = read_account(module, machine.cgroups(), target);
 
-    set_account(module, target, change);
-
+    const Enforcement made = set_account(module, target, change);
     const Account after = read_account(module, machine.cgroups(), target);
-    const Status status = module.status();
     const std::string name = display_path(machine.owners(), target.path);
     const auto print = [&](const char *what, const std::string &was, const std::string &is) {
         print_change(output, name + ": " + what, was, is);
@@ -55,7 +49,7 @@ int change_account(Module &module, const Machine &machine, Output &output, const
             {{"accounts", Json::array({to_json(machine.owners(), after,
                                                memory_controller(machine.cgroups(), after))})},
              {"before", to_json(machine.owners(), before)},
-             {"not_enforced", not_enforced(status)}});
+             {"not_enforced", made.reason}});
     } else {
         if (change.soft)
             print("soft limit", format_limit(before.soft), format_limit(after.soft));
@@ -73,35 +67,19 @@ int change_account(Module &module, const Machine &machine, Output &output, const
         output.note(fmt::format("{} holds {} already, above its limit of {}: what is held stays, "
                                 "new allocations are refused",
                                 name, format_size(after.usage), format_size(*after.effective)));
-    return report_enforcement(output, status);
+    return report_enforcement(output, made);
 }
 
-int report_enforcement(const Output &output, const Status &status) {
-    const std::string why_not = not_enforced(status);
-
-    if (status.driver_state == UMACCT_DRIVER_ABSENT)
-        output.note("the driver is not loaded: it holds from when it is");
-    if (why_not.empty())
+int report_enforcement(const Output &output, const Enforcement &made) {
+    if (made.reason.empty()) {
+        if (made.driver_state == UMACCT_DRIVER_ABSENT)
+            output.note("the driver is not loaded: it holds from when it is");
         return 0;
-    fmt::print(output.err, "umacct: it is set, but {}\nhint: see 'umacct doctor'\n",
-               printable(why_not));
+    }
+    fmt::print(output.err,
+               "umacct: it is set, and nothing enforces it: {}\nhint: see 'umacct doctor'\n",
+               printable(made.reason));
     return exit_not_enforced;
-}
-
-std::string charging_obstacle(const Status &status) {
-    if (status.has(UMACCT_STATUS_CHARGE_READY))
-        return "";
-    if (status.has(UMACCT_STATUS_NATIVE_CHARGE))
-        return "this driver charges its pages itself";
-    if (!status.has(UMACCT_STATUS_MEMCG_V2))
-        return "the memory controller is not on cgroup v2";
-    if (!status.has(UMACCT_STATUS_CGROUP_V2))
-        return "there are no cgroups in the v2 hierarchy";
-    if (!status.has(UMACCT_STATUS_KMEM))
-        return "the kernel was booted without accounting of kernel memory (cgroup.memory=nokmem)";
-    if (status.driver_state == UMACCT_DRIVER_ABSENT)
-        return "the driver is not loaded";
-    return "the driver's function that it needs could not be hooked";
 }
 
 } // namespace umacct::tool

@@ -14,7 +14,7 @@ namespace umacct::tool {
 constexpr int exit_not_enforced = 5;
 
 /// Sets it; an error names the target and the option.
-void set_account(Module &module, const Target &target, const AccountChange &change);
+Enforcement set_account(Module &module, const Target &target, const AccountChange &change);
 
 /// Sets it, and prints every setting that was asked for, before and after. Returns the
 /// exit code.
@@ -25,13 +25,7 @@ int change_account(Module &module, const Machine &machine, Output &output, const
 void print_change(const Output &output, const std::string &what, const std::string &before,
                   const std::string &after);
 
-/// Why nothing enforces what is set; empty where something does, or will.
-std::string not_enforced(const Status &status);
-
 /// Says when nothing enforces what was just set; the exit code.
-int report_enforcement(const Output &output, const Status &status);
-
-/// Why charging can't be switched on here; empty when it can.
-std::string charging_obstacle(const Status &status);
+int report_enforcement(const Output &output, const Enforcement &made);
 
 } // namespace umacct::tool

@@ -37,7 +37,7 @@ int list(const Machine &machine, Output &output, const ListOptions &options, con
     const auto shown = chosen_columns(options, Of::accounts,
                                       {"name", "charge", "charging", "charged", "uncharged"});
     const Column &sort = column(options.sort, Of::accounts, "--sort");
-    const std::string why_not = charging_obstacle(status);
+    const std::string &why_not = status.charge_reason;
     const std::vector<Row> rows = account_rows(machine, accounts, sort);
 
     if (output.json) {
@@ -74,17 +74,17 @@ int set_default(Module &module, Output &output, umacct_charge_mode mode) {
                     "say 'on' or 'off', or name a TARGET");
 
     const Status before = module.status();
+    Enforcement made;
     request_change("", {{UMACCT_A_STATUS_CHARGE_DEFAULT, "MODE"}},
-                   [&] { module.set_charge_default(mode); });
+                   [&] { made = module.set_charge_default(mode); });
     const Status after = module.status();
     const std::string was(name_of(before.charge_default));
     const std::string is(name_of(after.charge_default));
     if (output.json)
-        output.document(
-            {{"charge_default", is}, {"before", was}, {"not_enforced", not_enforced(after)}});
+        output.document({{"charge_default", is}, {"before", was}, {"not_enforced", made.reason}});
     else
         print_change(output, "charging, the machine's default:", was, is);
-    return report_enforcement(output, after);
+    return report_enforcement(output, made);
 }
 
 /// The order may be turned round, as it once was: a mode comes before its target.

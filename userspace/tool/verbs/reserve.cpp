@@ -27,11 +27,13 @@ int reserve(Module &module, const Machine &machine, Output &output,
             const std::optional<std::string> &size) {
     const Status before = module.status();
     Status status = before;
+    Enforcement made;
 
     if (size) {
         const std::uint64_t bytes = read_argument("SIZE", *size, parse_reserve);
 
-        request_change("", {{UMACCT_A_STATUS_RESERVE, "SIZE"}}, [&] { module.set_reserve(bytes); });
+        request_change("", {{UMACCT_A_STATUS_RESERVE, "SIZE"}},
+                       [&] { made = module.set_reserve(bytes); });
         status = module.status();
     }
 
@@ -39,7 +41,7 @@ int reserve(Module &module, const Machine &machine, Output &output,
     if (output.json)
         output.document({{"reserve_bytes", status.reserve},
                          {"before_bytes", before.reserve},
-                         {"not_enforced", not_enforced(status)},
+                         {"not_enforced", made.reason},
                          {"reserve_count", status.reserve_count},
                          {"available_bytes", available}});
     else if (size)
@@ -48,7 +50,7 @@ int reserve(Module &module, const Machine &machine, Output &output,
     else
         fmt::print(output.out, "reserve {}; {} available; {} allocations refused for it\n",
                    format_reserve(status.reserve), format_size(available), status.reserve_count);
-    return size ? report_enforcement(output, status) : 0;
+    return report_enforcement(output, made);
 }
 
 } // namespace

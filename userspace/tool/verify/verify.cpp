@@ -18,7 +18,6 @@
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
-#include "tool/settings.h"
 #include "tool/verbs.h"
 #include "tool/verify/driver_client.h"
 
@@ -222,7 +221,7 @@ int verify_machine(Module &module, const Machine &machine, const Output &output,
         RealCgroup cgroup(module, machine);
 
         path = cgroup.path();
-        steps = verify(cgroup, size, chunk, charging_obstacle(status));
+        steps = verify(cgroup, size, chunk, status.charge_reason);
     }
     print_result(output, status, path, steps);
     return passed(steps) ? 0 : static_cast<int>(Failure::failed);
