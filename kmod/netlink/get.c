@@ -234,11 +234,18 @@ static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
 	return ret;
 }
 
+/* So many rows are looked at before somebody else may run. */
+#define ROWS_AT_A_TIME	128
+
 static int dump_rows(struct sk_buff *skb, struct netlink_callback *cb,
 		     int (*dump_one)(struct sk_buff *skb, struct netlink_callback *cb))
 {
+	unsigned int rows = 0;
+
+	/* Whoever yields for each row is overtaken by changes, and has to begin again. */
 	while (dump_one(skb, cb) > 0)
-		cond_resched();
+		if (!(++rows % ROWS_AT_A_TIME))
+			cond_resched();
 	cb->seq = row_generation();
 	return skb->len;
 }
