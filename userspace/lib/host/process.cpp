@@ -26,6 +26,8 @@ SignalGuard::SignalGuard() : pipe_before_(signal(SIGPIPE, SIG_IGN)) {
     sigfillset(&taken_);
     for (const int each : left_alone)
         sigdelset(&taken_, each);
+    // Blocked as well as ignored, it would wait for its old effect.
+    sigdelset(&taken_, SIGPIPE);
     // An ignored SIGCHLD, which we may have inherited, takes the exit codes away.
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &taken_, &before_);
