@@ -61,6 +61,8 @@ enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed)
 	call_begin(call);
 	if (call->zero_pages)
 		*zeroed = 0;
+	/* For sparse: charge_end() has it from here. */
+	__release(&charging_srcu);
 	return CHARGE_ON;
 }
 
@@ -75,6 +77,7 @@ enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed)
 bool charge_end(struct call *call)
 {
 	call_end(call);
+	__acquire(&charging_srcu);
 	srcu_read_unlock(&charging_srcu, call->srcu);
 	return call->charged;
 }

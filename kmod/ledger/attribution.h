@@ -4,9 +4,10 @@
 
 #include "ledger/account.h"
 #include "ledger/allocation.h"
+#include "ledger/lock.h"
 #include "ledger/client.h"
 
-void attribution_lock(struct allocation *alloc);
+void attribution_lock(struct allocation *alloc) __acquires(&ledger_lock);
 
 /**
  * attribution_put_locked() - drop the reference of an allocation or a record
