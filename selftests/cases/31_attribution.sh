@@ -25,8 +25,8 @@ ask right alloc 1M 5
 is "left has 12 MiB" "$(usage top/left)" $((12 * MIB))
 is "right has 5 MiB" "$(usage top/right)" $((5 * MIB))
 is "their parent has 17 MiB" "$(usage top)" $((17 * MIB))
-is "none of them its own" "$(account top own)" 0
-is "left's are its own" "$(account top/left own)" $((12 * MIB))
+is "none of them its own" "$(account top local)" 0
+is "left's are its own" "$(account top/left local)" $((12 * MIB))
 is "and the case's cgroup above has them too" "$(usage "")" $((17 * MIB))
 
 is "the process on the left has 12 MiB" "$(client "$left_pid" usage)" $((12 * MIB))

@@ -64,8 +64,9 @@ check "and isn't done" [ -d /sys/module/umacct ]
 ask guard kernel hold 0
 wait "$unloading"
 is "then it is" $? 0
+# Refused contiguous memory, some drivers ask for other, and have it.
 answer sleeper
-is "he is told what the driver said" "$(reply_field status)" $NO_MEMORY
+check "he is answered" [ "$reply" != "no answer" ]
 check "and goes on" ask sleeper alloc 4M
 tell sleeper exit
 tell guard exit

@@ -54,7 +54,7 @@ echo "$$" >"$CGROUPS/cgroup.procs"
 start rooted rmtool
 ask rooted alloc 1M
 is "a process in the root cgroup is accounted" \
-	"$(umacct show --json / | json_field own)" $MIB
+	"$(umacct show --json / | json_field local)" $MIB
 is "and not charged" "$(umacct show --json / | json_field charged)" 0
 ask rooted free all
 umacct charge inherit /

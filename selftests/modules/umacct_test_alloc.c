@@ -22,8 +22,9 @@
  * users of these figures are told about the machine's memory, in bytes. "hide" puts a
  * probe on a function that keeps its calls from the probes that were there before, by
  * kprobes, until "unhide". "native 1" has the driver ask the kernel to charge its pages,
- * as its releases from 615 on do, for whoever calls the function that computes the mask. From "hold 1" to "hold 0" whoever asks the
- * driver for contiguous memory sleeps inside it, and is refused then.
+ * as its releases from 615 on do, for whoever calls the function that computes the mask.
+ * From "hold 1" to "hold 0" whoever asks the driver for contiguous memory sleeps inside
+ * it, and is refused then.
  * "fail" has the next COUNT calls of a function return 0 at once, as if memory had run
  * out.
  *
