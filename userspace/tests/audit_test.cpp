@@ -100,7 +100,7 @@ struct Judged {
     Verdict verdict;
 };
 
-std::ostream &operator<<(std::ostream &out, const Judged &judged) {
+[[maybe_unused]] std::ostream &operator<<(std::ostream &out, const Judged &judged) {
     return out << judged.what;
 }
 

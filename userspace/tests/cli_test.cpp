@@ -93,7 +93,7 @@ struct Wrong {
     const char *says;
 };
 
-std::ostream &operator<<(std::ostream &out, const Wrong &wrong) {
+[[maybe_unused]] std::ostream &operator<<(std::ostream &out, const Wrong &wrong) {
     for (const char *word : wrong.words)
         out << word << ' ';
     return out;

@@ -43,7 +43,7 @@ struct FakeModule {
     std::unique_ptr<Transport> connect();
 };
 
-using umacct::encode;
+using umacct::encode; // NOLINT(misc-unused-using-decls): for the tests
 
 /// The number that is an attribute of a request, read without the code under test.
 std::optional<std::uint64_t> attribute(const Payload &payload, int type);

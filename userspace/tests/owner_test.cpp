@@ -15,7 +15,7 @@ struct Recorded {
     OwnerKind kind;
 };
 
-std::ostream &operator<<(std::ostream &out, const Recorded &recorded) {
+[[maybe_unused]] std::ostream &operator<<(std::ostream &out, const Recorded &recorded) {
     return out << recorded.path;
 }
 

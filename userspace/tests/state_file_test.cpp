@@ -74,9 +74,12 @@ TEST_F(StateFileTest, AChildThatDiesHangsOrSwellsAnswersNothing) {
     EXPECT_TRUE(ask([](const std::string & /*text*/) -> std::string {
                     throw std::runtime_error("x");
                 }).empty());
-    EXPECT_EQ(ask([](const std::string & /*text*/) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast,performance-no-int-to-ptr)
+    const void *const failed = MAP_FAILED;
+
+    EXPECT_EQ(ask([&](const std::string & /*text*/) {
                   return mmap(nullptr, 256U << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-                                 MAP_FAILED
+                                 failed
                              ? "refused"
                              : "granted";
               }),

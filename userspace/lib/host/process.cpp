@@ -22,6 +22,7 @@ constexpr std::array left_alone{SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIG
 
 } // namespace
 
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): SIG_IGN is the system's
 SignalGuard::SignalGuard() : pipe_before_(signal(SIGPIPE, SIG_IGN)) {
     sigfillset(&taken_);
     for (const int each : left_alone)

@@ -12,8 +12,6 @@
 
 namespace umacct::tool::doctor {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 void check_cgroups(const Examined &at, Findings &found) {

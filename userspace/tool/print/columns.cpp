@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
@@ -115,7 +116,7 @@ bool has(const Column &column, Of rows) {
 }
 
 const Column *find(std::string_view name, Of rows) {
-    const auto found = std::ranges::find_if(
+    const auto *const found = std::ranges::find_if(
         table, [&](const Column &each) { return each.name == name && has(each, rows); });
 
     return found == table.end() ? nullptr : &*found;
@@ -239,6 +240,7 @@ std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
         usual.push_back(names.substr(0, comma));
         names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
     }
+    chosen.reserve(chosen.size() + usual.size());
     for (const std::string_view name : usual)
         chosen.push_back(&column(name, rows, "-o"));
     return chosen;
@@ -285,6 +287,7 @@ void print_rows(const Output &output, const std::vector<Row> &rows,
                 const std::vector<const Column *> &columns, Of of, bool header, int indent) {
     std::vector<Heading> headings;
 
+    headings.reserve(columns.size());
     for (const Column *column : columns)
         headings.push_back({column->title_of(of), column->right() ? Align::right : Align::left});
 
@@ -292,6 +295,7 @@ void print_rows(const Output &output, const std::vector<Row> &rows,
     for (const Row &row : rows) {
         std::vector<std::string> cells;
 
+        cells.reserve(columns.size());
         for (const Column *column : columns)
             cells.push_back(column->name == "name"
                                 ? std::string(static_cast<std::size_t>(row.depth) * 2, ' ') +

@@ -119,24 +119,39 @@ constexpr int history_most = 60;
 /// What is drawn beside the columns that all lists have.
 constexpr std::string_view history_field = "history";
 
+/// How wide a column is, on a wide screen and on a narrow one.
+int width_of(std::string_view name, bool processes, bool wide) {
+    struct Width {
+        std::string_view name;
+        int wide, narrow;
+    };
+
+    static constexpr std::array widths{Width{"account", 16, 12}, Width{history_field, 10, 8},
+                                       Width{"pid", 7, 7}, Width{"rate", 12, 12},
+                                       Width{"memory.current", 14, 9}};
+    static constexpr int of_a_size = 9;
+
+    if (name == "name") {
+        static constexpr Width of_account{"", 24, 18};
+
+        return processes ? 16 : wide ? of_account.wide : of_account.narrow;
+    }
+    const auto *const found =
+        std::ranges::find_if(widths, [&](const Width &each) { return each.name == name; });
+    if (found == widths.end())
+        return of_a_size;
+    return wide ? found->wide : found->narrow;
+}
+
 /// A column as this screen has it.
 struct Field {
     std::string_view name;
-    std::string title;
+    std::string title = "HISTORY";
     int width;
-    bool right;
+    bool right = false;
 
     Field(std::string_view of, bool processes, bool wide)
-        : name(of), title("HISTORY"), right(false) {
-        width = name == "name"             ? (processes ? 16
-                                              : wide    ? 24
-                                                        : 18)
-                : name == "account"        ? (wide ? 16 : 12)
-                : name == history_field    ? (wide ? 10 : 8)
-                : name == "pid"            ? 7
-                : name == "rate"           ? 12
-                : name == "memory.current" ? (wide ? 14 : 9)
-                                           : 9;
+        : name(of), width(width_of(of, processes, wide)) {
         if (name == history_field)
             return;
         const Column &known = column(name, Of::both, "");
