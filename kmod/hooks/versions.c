@@ -53,18 +53,25 @@ static const struct series *find_series(unsigned int number)
  */
 bool driver_identify(struct driver_profile *profile, const struct module *mod)
 {
-	const struct series *series = NULL;
+	const struct series *series = NULL, *like = NULL;
 	unsigned int number;
 
 	memset(profile, 0, sizeof(*profile));
 	strscpy(profile->version, mod->version ?: "unknown", sizeof(profile->version));
-	if (like_series) {
-		series = find_series(like_series);
+	if (sscanf(profile->version, "%u.", &number) == 1)
+		series = find_series(number);
+	if (like_series)
+		like = find_series(like_series);
+	if (like && series && like->layouts != series->layouts) {
+		/* What it is called with is known to be otherwise: following would crash it. */
+		snprintf(profile->reason, sizeof(profile->reason),
+			 "%s %s is known, and not like series %u: like_series is not followed",
+			 mod->name, profile->version, like_series);
+	} else if (like_series) {
+		series = like;
 		snprintf(profile->reason, sizeof(profile->reason),
 			 "%s %s is taken for one of series %u, as like_series says: what is accounted may be wrong",
 			 mod->name, profile->version, like_series);
-	} else if (sscanf(profile->version, "%u.", &number) == 1) {
-		series = find_series(number);
 	}
 	if (!series) {
 		profile->state = UMACCT_DRIVER_UNKNOWN;

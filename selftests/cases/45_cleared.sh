@@ -31,6 +31,17 @@ start_in charged inspector
 start_in other other
 
 reload
+if [ "$(driver_major)" -lt 545 ]; then
+	check "a driver that is known to be called otherwise is not taken for one with pools" \
+		status_is page_pools false
+	check "and the status says so" sh -c 'umacct --json | grep -q "like_series is not followed"'
+	ask inspector inspect 64K 50
+	is "and charges: all was given" "$(reply_field given)" 50
+	is "and nothing was dirty" "$(reply_field dirty)" 0
+	rmmod umacct
+	load umacct
+	done_testing
+fi
 check "the status says that the driver has pools" status_is page_pools true
 check "and that it is taken for another" sh -c 'umacct --json | grep -q like_series'
 inspect "charged" 50
