@@ -79,6 +79,11 @@ userspace_build() {
 	echo "$clone/build/userspace-$arch"
 }
 
+# What was compiled once, in whichever clone, is in the cache by its content.
+export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$clone CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=2G
+export CCACHE_SLOPPINESS=pch_defines,time_macros
+compiler_cache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
 # configure_tool: readies the build directory, and sets library_path. The unit tests
 # are built in the same place, where they can run.
 configure_tool() {
@@ -89,7 +94,7 @@ configure_tool() {
 	amd64)
 		library_path=(/lib/x86_64-linux-gnu /usr/lib/x86_64-linux-gnu)
 		quietly "$to/configure.log" cmake -G Ninja -S "$clone" -B "$to" \
-			-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize"
+			"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize"
 		;;
 	arm64)
 		sysroot=$(unpacked "${sysroot_packages[@]}")
@@ -99,7 +104,7 @@ configure_tool() {
 		quietly "$to/configure.log" env \
 			PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
 			cmake -G Ninja -S "$clone" -B "$to" \
-			-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
+			"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
 			-DBUILD_TESTING=OFF \
 			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
 			-DCMAKE_C_COMPILER="${cross}gcc-12" \
