@@ -427,8 +427,24 @@ json_field() { # KEY
 	tr '[],{}' '\n' | sed -nE "s/^ *\"$1(_bytes|_ns|_bytes_per_second)?\" *: *\"?([^\"]*)\"? *$/\2/p" | head -n 1
 }
 
+# A figure of an account. Most are in debugfs, which takes a tenth of the time that the
+# tool needs; case 84 holds the one to the other.
 account() { # NAME KEY
-	umacct show --json "$(cgroup_path "$1")" | json_field "$2"
+	awk -v path="$(cgroup_path "$1")" -v key="$2" '
+	NR == 1 {
+		for (i = 3; i < NF - 1; i++)
+			if ($i == key)
+				column = i
+		if (!column)
+			exit
+	}
+	$2 == path { value = $column }
+	END {
+		if (!column)
+			exit 1
+		print value + 0
+	}' "$DEBUGFS/accounts" 2>/dev/null ||
+		umacct show --json "$(cgroup_path "$1")" | json_field "$2"
 }
 
 usage() { # NAME
@@ -436,7 +452,10 @@ usage() { # NAME
 }
 
 status_field() { # KEY
-	umacct --json | json_field "$1"
+	awk -v key="$1" '
+	$1 == key && NF == 2 { print $2; found = 1 }
+	END { exit !found }' "$DEBUGFS/status" 2>/dev/null ||
+		umacct --json | json_field "$1"
 }
 
 # For eventually(): what a process leaves behind, and what a removed cgroup hands
