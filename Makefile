@@ -17,6 +17,7 @@ help:
 	@echo "make demo          see it at work in a virtual machine, without a GPU"
 	@echo "make test          every test; for one of them, see selftests/vm/run --help"
 	@echo "make test-long     those, and what takes too long for every day"
+	@echo "make torture       storms: MINUTES=, SEED=, CELL="
 	@echo "make bench         what umacct costs, counted in instructions"
 	@echo "make lint          checkpatch, sparse, clang-tidy and the like"
 	@echo "make clean         remove what was built (not the tests' cache)"
@@ -69,6 +70,10 @@ test: setup-tests
 test-long: setup-tests
 	selftests/all --long
 
+torture: setup-tests
+	selftests/torture $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(CELL),--cell $(CELL))
+
 bench: setup-tests
 	selftests/vm/bench
 
@@ -80,4 +85,4 @@ clean:
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
 .PHONY: help module tool install install-tool uninstall dkms-install setup setup-tests demo test test-long \
-	bench lint clean
+	torture bench lint clean

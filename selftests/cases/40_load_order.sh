@@ -59,11 +59,11 @@ tell old exit
 gone "$old_pid"
 
 cycles=0
-while [ $cycles -lt 25 ] && rmmod umacct && load umacct; do
+while [ $cycles -lt 10 ] && rmmod umacct && load umacct; do
 	cycles=$((cycles + 1))
 done
-is "25 times unloaded and loaded" $cycles 25
-counts "after 25 cycles"
+is "10 times unloaded and loaded" $cycles 10
+counts "after 10 cycles"
 
 cycles=0
 while [ $cycles -lt 5 ] && unload_driver && load_driver; do

@@ -22,10 +22,10 @@ start_in leaf forker sh -c 'while :; do rmtool "alloc 64K 8" "free 2" >/dev/null
 start_in leaf manager sh -c 'while :; do uvmtool open "map 8M" touch >/dev/null; done'
 
 cycles=0
-while [ $cycles -lt 25 ] && rmmod umacct && load umacct; do
+while [ $cycles -lt 10 ] && rmmod umacct && load umacct; do
 	cycles=$((cycles + 1))
 done
-is "25 times unloaded and loaded under load" $cycles 25
+is "10 times unloaded and loaded under load" $cycles 10
 alive=0
 for pid in $holders; do
 	process_is_gone "$pid" || alive=$((alive + 1))

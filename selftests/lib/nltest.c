@@ -15,6 +15,10 @@
  *	nltest cost ROUNDS	prints what STATUS_GET takes at least, in nanoseconds, which
  *				are instructions under QEMU's icount
  *
+ *	nltest storm SEED SECONDS
+ *				sends requests at random, as the specification has them, or
+ *				nearly, or not at all, and prints how many were answered how
+ *
  * The rest are listeners, until they are killed:
  *
  *	nltest listen		prints each event: TYPE SEQ COUNT SIZE PATH
@@ -410,15 +414,15 @@ static void test_config_set(void)
 	refused("CONFIG_SET of what can only be read", &request, EINVAL);
 }
 
-/* Always the same sequence, so that what it finds can be found again. */
+/* Always the same sequence for a seed, so that what it finds can be found again. */
+static uint32_t random_state = 2463534242u;
+
 static uint32_t next_random(void)
 {
-	static uint32_t state = 2463534242u;
-
-	state ^= state << 13;
-	state ^= state >> 17;
-	state ^= state << 5;
-	return state;
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 17;
+	random_state ^= random_state << 5;
+	return random_state;
 }
 
 /* Bodies of noise. The commands that set take numbers of 4 and 8 bytes only, so
@@ -456,6 +460,100 @@ static void test_abandoned_dumps(uint32_t objects)
 	}
 	result(dump(UMACCT_CMD_ACCOUNT_GET).objects == objects,
 	       "after 100 dumps left half-way, a dump is whole");
+}
+
+/* The limits of numbers, and those that mean something here. */
+static uint64_t random_number(void)
+{
+	static const uint64_t numbers[] = {
+		0, 1, 2, 3, 4095, 4096, 4097, 1 << 20, UINT32_MAX, 1ull << 32, INT64_MAX,
+		1ull << 63, UMACCT_UNLIMITED - 1, UMACCT_UNLIMITED,
+	};
+
+	if (next_random() % 4)
+		return numbers[next_random() % ARRAY_SIZE(numbers)];
+	return (uint64_t)next_random() << 32 | next_random();
+}
+
+/* An attribute that a request may have: of its type, of another's size, or cut. */
+static void put_random(struct request *request, uint64_t id)
+{
+	static const uint16_t known[] = {
+		UMACCT_A_ACCOUNT_ID, UMACCT_A_ACCOUNT_SOFT, UMACCT_A_ACCOUNT_HARD,
+		UMACCT_A_ACCOUNT_THROTTLE, UMACCT_A_ACCOUNT_VIEW, UMACCT_A_ACCOUNT_CHARGE,
+		UMACCT_A_STATUS_RESERVE, UMACCT_A_STATUS_CHARGE_DEFAULT,
+	};
+	uint16_t type = known[next_random() % ARRAY_SIZE(known)];
+	char noise[48];
+
+	if (!(next_random() % 8))
+		type = next_random();
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = next_random();
+	switch (next_random() % 8) {
+	case 0:
+		put(request, type, noise, next_random() % sizeof(noise));
+		break;
+	case 1:
+		put(request, type, noise, 4)->nla_len = next_random();
+		break;
+	case 2:
+	case 3:
+		put_u32(request, type, random_number());
+		break;
+	case 4:
+		put_u64(request, UMACCT_A_ACCOUNT_ID, id);
+		break;
+	default:
+		put_u64(request, type, random_number());
+	}
+}
+
+static struct request random_request(uint64_t id)
+{
+	static const uint16_t flags[] = { 0, 0, 0, 0, NLM_F_DUMP, NLM_F_ECHO, NLM_F_ROOT, 0xff00 };
+	uint8_t command = next_random() % 16 ? 1 + next_random() % 6 : next_random();
+	struct request request =
+		new_request(family, command, flags[next_random() % ARRAY_SIZE(flags)]);
+
+	for (int n = next_random() % 6; n > 0; n--)
+		put_random(&request, id);
+	/* Shorter than its header nothing is answered at all. */
+	if (!(next_random() % 16))
+		request.header.nlmsg_len = NLMSG_HDRLEN +
+			next_random() % (request.header.nlmsg_len - NLMSG_HDRLEN + 1);
+	if (!(next_random() % 64))
+		request.genl.version = next_random();
+	return request;
+}
+
+static int run_storm(uint32_t seed, unsigned int seconds)
+{
+	time_t end = time(NULL) + seconds;
+	unsigned long long sent = 0, done = 0, changed = 0, unanswered = 0;
+	uint64_t id = ROOT_ACCOUNT;
+
+	random_state = seed * 2654435761u | 1;
+	while (time(NULL) < end) {
+		struct request request = random_request(id);
+		bool sets = request.genl.cmd == UMACCT_CMD_ACCOUNT_SET ||
+			    request.genl.cmd == UMACCT_CMD_CONFIG_SET;
+		struct reply reply = transact(&request);
+
+		sent++;
+		done += !reply.error;
+		changed += !reply.error && sets && !(request.header.nlmsg_flags & NLM_F_DUMP);
+		if (reply.error == EAGAIN) {
+			unanswered++;
+			open_socket();
+		}
+		/* Any cgroup's number; most are small. */
+		if (!(next_random() % 16))
+			id = next_random() % 4096;
+	}
+	printf("messages=%llu done=%llu changed=%llu unanswered=%llu\n", sent, done, changed,
+	       unanswered);
+	return 0;
 }
 
 static int finish(void)
@@ -704,12 +802,14 @@ int main(int argc, char **argv)
 		return run_figures(strtoull(argv[2], NULL, 10));
 	if (argc == 3 && !strcmp(argv[1], "cost"))
 		return run_cost(strtoul(argv[2], NULL, 10));
+	if (argc == 4 && !strcmp(argv[1], "storm"))
+		return run_storm(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "listen"))
 		return run_listen();
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
 	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
-		"              cost ROUNDS | listen | deaf\n",
+		"              cost ROUNDS | storm SEED SECONDS | listen | deaf\n",
 		argv[0]);
 	return 2;
 }
