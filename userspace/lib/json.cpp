@@ -49,7 +49,8 @@ Json flag_names(const Status &status) {
             {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
             {"view_ready", status.has(UMACCT_STATUS_VIEW_READY)},
             {"cgroup_v2", status.has(UMACCT_STATUS_CGROUP_V2)},
-            {"selftest", status.has(UMACCT_STATUS_SELFTEST)}};
+            {"selftest", status.has(UMACCT_STATUS_SELFTEST)},
+            {"unenforced", status.has(UMACCT_STATUS_UNENFORCED)}};
 }
 
 } // namespace
@@ -98,6 +99,7 @@ Json to_json(const Status &status) {
             {"managed_bytes", status.managed},
             {"untracked_bytes", status.untracked},
             {"untracked_count", status.untracked_count},
+            {"unattributed_count", status.unattributed_count},
             {"stale_count", status.stale_count},
             {"accounts", status.accounts},
             {"clients", status.clients},
@@ -105,6 +107,7 @@ Json to_json(const Status &status) {
             {"reserve_bytes", status.reserve},
             {"reserve_count", status.reserve_count},
             {"charge_default", name_of(status.charge_default)},
+            {"charge_reason", nullable_text(status.charge_reason)},
             {"events_sent", status.events_sent},
             {"events_lost", status.events_lost},
             {"hooks", hooks}};
@@ -191,7 +194,12 @@ Json to_json(const Owners &owners, const Event &event) {
             {"comm", event.comm},
             {"size_bytes", event.size},
             {"usage_bytes", event.usage},
-            {"limit_bytes", event.limit}};
+            {"limit_bytes", event.limit},
+            {"count", event.count}};
+}
+
+Json to_json(const Enforcement &made) {
+    return {{"driver_state", name_of(made.driver_state)}, {"not_enforced", made.reason}};
 }
 
 Json json_document(const std::string &boot_id) {

@@ -29,6 +29,8 @@ Json to_json(const Owners &owners, const Account &account, const MemoryControlle
 Json to_json(const Owners &owners, const Client &client);
 Json to_json(const Owners &owners, const Event &event);
 Json to_json(const Owners &owners, const std::vector<Client> &clients);
+/// What a change's document ends with.
+Json to_json(const Enforcement &made);
 
 /// The schema's number, the time and the machine's start, for a verb to add to. boot_id:
 /// of that start; empty where it isn't known.

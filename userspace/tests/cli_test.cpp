@@ -567,7 +567,7 @@ TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
 TEST_F(Cli, ChargeSaysWhyItIsNotPossible) {
     fake_.status.charge_reason = "this driver charges its pages itself";
     EXPECT_NE(run({"charge"}).out.find("can't be switched on: this driver"), std::string::npos);
-    EXPECT_EQ(run_json({"charge", "-j"})["obstacle"], "this driver charges its pages itself");
+    EXPECT_EQ(run_json({"charge", "-j"})["charge_reason"], "this driver charges its pages itself");
 }
 
 // --- events -------------------------------------------------------------------
@@ -613,6 +613,16 @@ TEST_F(Cli, WatchPrintsOneObjectALineAndEndsWithTheModule) {
     EXPECT_EQ(lines[1]["time"], "2023-11-14T22:13:20.000000000Z");
 }
 
+TEST_F(Cli, WatchSaysHowManyEventsOneStandsFor) {
+    Event many = refusal(1);
+
+    many.count = 42;
+    fake_.to_receive = {{.events = {test::encode(many)}}};
+    EXPECT_EQ(lines_of(run({"watch", "--json"}).out).at(0)["count"], 42);
+    fake_.to_receive = {{.events = {test::encode(many)}}};
+    EXPECT_NE(run({"watch"}).out.find("limit 2.00 MiB of /a, the last of 42\n"), std::string::npos);
+}
+
 TEST_F(Cli, WatchOfATargetLeavesTheOthersOut) {
     Event other = refusal(2);
 
@@ -643,6 +653,7 @@ TEST_F(Cli, WatchCountsWhatAnOverrunLostThoughNothingFollows) {
         {.events = {test::encode(refusal(1))}}, {.events = {}, .overrun = true}, {}};
 
     const Ran ran = run({"watch"});
+    EXPECT_EQ(ran.out.find("the last of"), std::string::npos);
     EXPECT_NE(ran.out.find("refused 1.00 MiB: 2.00 MiB used of the hard limit 2.00 MiB of /a\n"
                            "8 events were lost"),
               std::string::npos)

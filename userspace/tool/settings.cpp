@@ -45,11 +45,11 @@ int change_account(Module &module, const Machine &machine, Output &output, const
     };
 
     if (output.json) {
-        output.document(
+        output.document(merged(
             {{"accounts", Json::array({to_json(machine.owners(), after,
                                                memory_controller(machine.cgroups(), after))})},
-             {"before", to_json(machine.owners(), before)},
-             {"not_enforced", made.reason}});
+             {"before", to_json(machine.owners(), before)}},
+            to_json(made)));
     } else {
         if (change.soft)
             print("soft limit", format_limit(before.soft), format_limit(after.soft));

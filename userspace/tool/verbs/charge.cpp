@@ -44,7 +44,7 @@ int list(const Machine &machine, Output &output, const ListOptions &options, con
         output.document({{"charge_default", name_of(status.charge_default)},
                          {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
                          {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
-                         {"obstacle", why_not.empty() ? Json(nullptr) : Json(why_not)},
+                         {"charge_reason", why_not.empty() ? Json(nullptr) : Json(why_not)},
                          {"accounts", rows_json(machine.owners(), rows)}});
         return 0;
     }
@@ -81,7 +81,7 @@ int set_default(Module &module, Output &output, umacct_charge_mode mode) {
     const std::string was(name_of(before.charge_default));
     const std::string is(name_of(after.charge_default));
     if (output.json)
-        output.document({{"charge_default", is}, {"before", was}, {"not_enforced", made.reason}});
+        output.document(merged({{"charge_default", is}, {"before", was}}, to_json(made)));
     else
         print_change(output, "charging, the machine's default:", was, is);
     return report_enforcement(output, made);

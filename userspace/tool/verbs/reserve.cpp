@@ -5,6 +5,7 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/json.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
 #include "tool/session.h"
@@ -39,11 +40,11 @@ int reserve(Module &module, const Machine &machine, Output &output,
 
     const std::uint64_t available = machine.meminfo().available();
     if (output.json)
-        output.document({{"reserve_bytes", status.reserve},
-                         {"before_bytes", before.reserve},
-                         {"not_enforced", made.reason},
-                         {"reserve_count", status.reserve_count},
-                         {"available_bytes", available}});
+        output.document(merged({{"reserve_bytes", status.reserve},
+                                {"before_bytes", before.reserve},
+                                {"reserve_count", status.reserve_count},
+                                {"available_bytes", available}},
+                               size ? to_json(made) : Json::object()));
     else if (size)
         print_change(output, "reserve", format_reserve(before.reserve),
                      format_reserve(status.reserve));

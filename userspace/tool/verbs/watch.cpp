@@ -104,9 +104,10 @@ private:
 
         const auto time = Clock::to_time_t(Clock::time_point(
             std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(event.time_ns))));
-        fmt::print(output_.out, "{:%F %T}  {:<15}  {}  pid {} ({})  {}\n", fmt::localtime(time),
+        fmt::print(output_.out, "{:%F %T}  {:<15}  {}  pid {} ({})  {}{}\n", fmt::localtime(time),
                    name_of(event.type), display_path(machine_.owners(), event.path), event.pid,
-                   printable(event.comm), describe(event));
+                   printable(event.comm), describe(event),
+                   event.count > 1 ? fmt::format(", the last of {}", event.count) : "");
     }
 
     std::string describe(const Event &event) {
