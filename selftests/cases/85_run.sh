@@ -96,7 +96,7 @@ umacct run -q --throttle 5ms --soft 1M true
 is "--throttle is taken" $? 0
 
 runas $UNPRIVILEGED umacct run -- true 2>/dev/null
-is "an unprivileged user may not" $? 125
+is "an unprivileged user may not, as from every verb" $? 4
 umacct run --hard lots -- true 2>"$TEST_DIR/err"
 is "a size that doesn't parse" $? 125
 check "is named" grep -q -- '--hard' "$TEST_DIR/err"

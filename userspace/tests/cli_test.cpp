@@ -227,6 +227,15 @@ TEST_F(Cli, WithoutPrivilegeChangesEndWith4) {
     }
 }
 
+TEST_F(Cli, WhoMayNotRunIsToldAsByEveryVerb) {
+    loaded_ = false;
+    unreachable_ = Failure::permission;
+    EXPECT_EQ(run({"run", "true"}).code, 4);
+    EXPECT_EQ(run({"ls"}).code, 4);
+    unreachable_ = Failure::failed;
+    EXPECT_EQ(run({"run", "true"}).code, 125);
+}
+
 TEST_F(Cli, TheModulesRefusalNamesTheOption) {
     fake_.refuse_with = EINVAL;
     fake_.refused_attribute = UMACCT_A_ACCOUNT_SOFT;

@@ -78,14 +78,15 @@ protected:
 
     std::unique_ptr<Transport> connect() {
         if (!loaded_)
-            throw Error(Failure::missing, "the umacct kernel module is not loaded", "load it");
+            throw Error(unreachable_, "the umacct kernel module is not loaded", "load it");
         return fake_.connect();
     }
 
     Sandbox sandbox_;
     FakeModule fake_;
     bool loaded_ = true;
-    int width_ = 0; ///< of the terminal; 0 for none
+    Failure unreachable_ = Failure::missing; ///< what it is when it isn't loaded
+    int width_ = 0;                          ///< of the terminal; 0 for none
 };
 
 } // namespace umacct::test

@@ -146,9 +146,10 @@ int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
 
     understand_help(words);
     auto command = take_command(app, words);
-    // From 1 on they are the command's.
+    // The command has all codes from 1 on: ours is one that it hardly has. But who may not
+    // run anything is told so as by every verb, before there is a command.
     const auto code_of = [runs = command.has_value()](Failure failure) {
-        return runs ? exit_of_run : static_cast<int>(failure);
+        return runs && failure != Failure::permission ? exit_of_run : static_cast<int>(failure);
     };
 
     try {
