@@ -120,11 +120,24 @@ TEST_F(Doctor, Cgroups) {
 TEST_F(Doctor, TheDriver) {
     fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
     fake_.status.reason = "version 999.1 is newer than this module";
-    expect("driver", "fail", "is unknown, nothing is accounted: version 999.1", 1);
+    expect("driver", "fail", "nothing is accounted: driver 550.163.01 is unknown: version 999.1",
+           1);
     fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
     expect("driver", "fail", "not loaded", 1);
     fake_.status.uvm_state = UMACCT_DRIVER_BROKEN;
     expect("nvidia-uvm", "warn", "broken", 1);
+}
+
+TEST_F(Doctor, WhatIsSetIsNotEnforced) {
+    expect("enforcement", "ok", "is enforced", 0);
+    fake_.status.flags |= UMACCT_STATUS_UNENFORCED;
+    fake_.status.reason = "the hook is off";
+    expect("enforcement", "fail", "nothing enforces them: the hook is off", 1);
+}
+
+TEST_F(Doctor, NoCgroupsOfVersion2) {
+    fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_CGROUP_V2);
+    expect("cgroups", "warn", "everything is in one account", 0);
 }
 
 TEST_F(Doctor, EachHookHasALine) {
@@ -135,13 +148,13 @@ TEST_F(Doctor, EachHookHasALine) {
     hook.state = UMACCT_HOOK_FAILED;
     hook.reason = "no such symbol";
     fake_.status.hooks.push_back(hook);
-    expect("hook view", "warn", "si_meminfo: failed: no such symbol", 0);
+    expect("hook view", "warn", "hook view (si_meminfo) failed: no such symbol", 0);
     fake_.status.hooks.back().required = true;
-    expect("hook view", "fail", "si_meminfo: failed", 1);
+    expect("hook view", "fail", "hook view (si_meminfo) failed", 1);
     fake_.status.hooks.back() = fake_.status.hooks.front();
     fake_.status.hooks.back().name = "deaf";
     fake_.status.hooks.back().missed = 3;
-    expect("hook deaf", "fail", ", 3 missed", 1);
+    expect("hook deaf", "fail", "missed 3 of ", 1);
     EXPECT_EQ(check("hook deaf")["values"]["missed"], 3);
 }
 
@@ -150,7 +163,9 @@ TEST_F(Doctor, WhatMakesTheFiguresWrong) {
     fake_.status.untracked = 1 << 20;
     expect("untracked", "fail", "2 allocations of 1.00 MiB", 1);
     fake_.status.stale_count = 1;
-    expect("stale", "warn", "1 record dropped", 1);
+    expect("stale", "warn", "1 records were dropped", 1);
+    fake_.status.unattributed_count = 4;
+    expect("unattributed", "warn", "4 allocations were refused", 1);
     fake_.status.events_lost = 5;
     expect("events", "warn", "5 lost", 1);
 }

@@ -56,6 +56,9 @@ TEST(Health, SaysEachThingThatMakesTheFiguresWrong) {
                   status.untracked = 4096;
               }),
               Words{"2 allocations of 4.00 KiB could not be recorded and are in no account"});
+    EXPECT_EQ(warned([](Status &status) { status.unattributed_count = 7; }),
+              Words{"7 allocations were refused, as there was no memory to find out whose they "
+                    "are"});
     EXPECT_EQ(warned([](Status &status) { status.stale_count = 5; }),
               Words{"5 records were dropped because their free was never seen"});
 }

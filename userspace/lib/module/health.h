@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What makes the module's figures wrong or incomplete: said once, for whoever shows
-/// figures.
+/// What makes the module's figures wrong or incomplete, or its limits not hold: said
+/// once, for whoever shows figures and for the doctor.
 #pragma once
 
 #include <string>
@@ -10,7 +10,17 @@
 
 namespace umacct {
 
-/// One sentence for each; safe to print.
+struct Problem {
+    std::string check; ///< what isn't well: "driver", "hook view", "stale"
+    bool fatal;        ///< the figures are wrong, or limits don't hold; else something is missing
+    std::string text;  ///< one sentence
+    std::string hint;  ///< what fixes it
+};
+
+/// All of them; safe to print.
+std::vector<Problem> problems(const Status &status);
+
+/// Their texts alone.
 std::vector<std::string> warnings(const Status &status);
 
 } // namespace umacct

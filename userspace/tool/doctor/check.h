@@ -31,6 +31,12 @@ struct Findings {
 
     void add(Health health, std::string check, const std::string &text, std::string hint = "",
              std::vector<std::pair<const char *, std::uint64_t>> values = {});
+
+    /// What the library says of that check, or that it is well, in these words. hint: a
+    /// better one than the library's, where there is one.
+    void add(const Status &status, const std::string &check, const std::string &well,
+             std::vector<std::pair<const char *, std::uint64_t>> values = {},
+             const std::string &hint = "");
 };
 
 /// The machine, and the module where it answers.

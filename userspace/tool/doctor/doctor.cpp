@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/module/health.h"
 #include "lib/text.h"
 #include "tool/arguments.h"
 #include "tool/doctor/check.h"
@@ -57,6 +58,22 @@ std::string Examined::release() const {
 void Findings::add(Health health, std::string check, const std::string &text, std::string hint,
                    std::vector<std::pair<const char *, std::uint64_t>> values) {
     all.push_back({health, std::move(check), printable(text), std::move(hint), std::move(values)});
+}
+
+void Findings::add(const Status &status, const std::string &check, const std::string &well,
+                   std::vector<std::pair<const char *, std::uint64_t>> values,
+                   const std::string &hint) {
+    bool is_well = true;
+
+    for (const Problem &problem : problems(status)) {
+        if (problem.check != check)
+            continue;
+        is_well = false;
+        add(problem.fatal ? Health::fail : Health::warn, check, problem.text,
+            hint.empty() ? problem.hint : hint, values);
+    }
+    if (is_well)
+        add(Health::ok, check, well, "", std::move(values));
 }
 
 } // namespace doctor

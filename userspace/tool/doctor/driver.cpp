@@ -21,56 +21,29 @@ void check_driver(const Examined &at, Findings &found) {
                               ? ", open flavour"
                               : ", proprietary flavour";
 
-    switch (at.status->driver_state) {
-    case UMACCT_DRIVER_ABSENT:
+    if (at.status->driver_state == UMACCT_DRIVER_ABSENT)
         found.add(Health::fail, "driver", "the NVIDIA driver is not loaded",
                   "modprobe nvidia; umacct notices it by itself");
-        break;
-    case UMACCT_DRIVER_HOOKED:
-        found.add(Health::ok, "driver",
+    else
+        found.add(*at.status, "driver",
                   fmt::format("{}{}, accounted", at.status->driver_version, flavour));
-        break;
-    default:
-        found.add(Health::fail, "driver",
-                  fmt::format("{}{} is {}, nothing is accounted: {}", at.status->driver_version,
-                              flavour, name_of(at.status->driver_state), at.status->reason),
-                  "a newer umacct may know this driver; the kernel log says more");
-    }
 }
 
 void check_uvm(const Examined &at, Findings &found) {
-    const bool unknown = at.status->uvm_state == UMACCT_DRIVER_UNKNOWN ||
-                         at.status->uvm_state == UMACCT_DRIVER_BROKEN;
-
-    found.add(unknown ? Health::warn : Health::ok, "nvidia-uvm",
-              fmt::format("{}{}", name_of(at.status->uvm_state),
-                          unknown ? ": managed memory is not shown" : ""),
-              unknown ? "a newer umacct may know it; all other memory is accounted" : "");
+    found.add(*at.status, "nvidia-uvm", std::string(name_of(at.status->uvm_state)));
 }
 
 void check_hooks(const Examined &at, Findings &found) {
-    for (const Hook &hook : at.status->hooks) {
-        const bool failed = hook.state == UMACCT_HOOK_FAILED;
-        const bool missed = hook.missed > 0;
-        std::string text = fmt::format("{}: {}", hook.symbol, name_of(hook.state));
-        std::string hint;
-
-        if (hook.state == UMACCT_HOOK_ARMED)
-            text += fmt::format(", {} calls, {} missed", hook.calls, hook.missed);
-        if (failed) {
-            text += ": " + hook.reason;
-            hint = hook.required ? "without it nothing is accounted; a newer umacct may help"
-                                 : "the feature that it serves is off, the rest works";
-        } else if (missed) {
-            hint = "the figures are off by what was missed: is another tool tracing this "
-                   "function? Reload umacct when the driver is idle";
-        }
-        found.add((failed && hook.required) || missed ? Health::fail
-                  : failed                            ? Health::warn
-                                                      : Health::ok,
-                  "hook " + hook.name, text, hint,
+    for (const Hook &hook : at.status->hooks)
+        found.add(*at.status, "hook " + hook.name,
+                  fmt::format(
+                      "{}: {}{}", hook.symbol, name_of(hook.state),
+                      hook.state == UMACCT_HOOK_ARMED ? fmt::format(", {} calls", hook.calls) : ""),
                   {{"calls", hook.calls}, {"missed", hook.missed}});
-    }
+}
+
+void check_enforcement(const Examined &at, Findings &found) {
+    found.add(*at.status, "enforcement", "what is set is enforced");
 }
 
 void check_kmem(const Examined &at, Findings &found) {
@@ -123,20 +96,12 @@ void check_blind_spot(const Examined &at, Findings &found) {
 }
 
 void check_records(const Examined &at, Findings &found) {
-    found.add(at.status->untracked_count > 0 ? Health::fail : Health::ok, "untracked",
-              fmt::format("{} of {} could not be recorded",
-                          counted(at.status->untracked_count, "allocation", "allocations"),
-                          format_size(at.status->untracked)),
-              at.status->untracked_count > 0
-                  ? "the kernel had no memory for their records; they are in no account until freed"
-                  : "",
+    found.add(*at.status, "untracked", "every allocation was recorded",
               {{"untracked_count", at.status->untracked_count},
                {"untracked_bytes", at.status->untracked}});
-    found.add(at.status->stale_count > 0 ? Health::warn : Health::ok, "stale",
-              fmt::format("{} dropped because their free was never seen",
-                          counted(at.status->stale_count, "record", "records")),
-              at.status->stale_count > 0 ? "frees were missed: see the hooks" : "",
-              {{"stale_count", at.status->stale_count}});
+    found.add(*at.status, "unattributed", "every allocation had an owner",
+              {{"unattributed_count", at.status->unattributed_count}});
+    found.add(*at.status, "stale", "no free was missed", {{"stale_count", at.status->stale_count}});
 }
 
 void check_events(const Examined &at, Findings &found) {
@@ -151,9 +116,9 @@ void check_events(const Examined &at, Findings &found) {
 } // namespace
 
 std::span<const Check> driver_checks() {
-    static constexpr std::array<Check, 8> table{check_driver,  check_uvm,   check_hooks,
-                                                check_kmem,    check_pools, check_blind_spot,
-                                                check_records, check_events};
+    static constexpr std::array<Check, 9> table{check_driver,      check_uvm,     check_hooks,
+                                                check_enforcement, check_kmem,    check_pools,
+                                                check_blind_spot,  check_records, check_events};
 
     return table;
 }

@@ -21,12 +21,12 @@ void check_cgroups(const Examined &at, Findings &found) {
         found.add(Health::fail, "cgroups", error.what(), error.hint());
         return;
     }
-    found.add(Health::ok, "cgroups",
-              "cgroup v2 is mounted at " + at.machine.cgroups().mount().point.string());
-    if (at.status && !at.status->has(UMACCT_STATUS_CGROUP_V2))
-        found.add(Health::warn, "cgroups",
-                  "there are no cgroups in the v2 hierarchy: everything is in one account",
-                  "boot with systemd.unified_cgroup_hierarchy=1");
+    const std::string mounted =
+        "cgroup v2 is mounted at " + at.machine.cgroups().mount().point.string();
+    if (at.status)
+        found.add(*at.status, "cgroups", mounted);
+    else
+        found.add(Health::ok, "cgroups", mounted);
 
     const std::string &root = at.machine.cgroups().mount().root;
     const auto has = at.machine.cgroups().read(root, "cgroup.controllers");

@@ -34,14 +34,10 @@ void check_versions(const Examined &at, Findings &found) {
 void check_probes(const Examined &at, Findings &found) {
     if (!at.status)
         return;
-    if (at.status->has(UMACCT_STATUS_SELFTEST))
-        found.add(Health::ok, "probes", "a probe on the module's own code fires");
-    else
-        found.add(Health::fail, "probes", "a probe on the module's own code did not fire",
-                  line_of(at.file("sys/kernel/debug/kprobes/enabled")) == "0"
-                      ? "kprobes are switched off: echo 1 > /sys/kernel/debug/kprobes/enabled"
-                      : "is /sys/kernel/debug/kprobes/enabled 1, and "
-                        "/proc/sys/kernel/ftrace_enabled?");
+    found.add(*at.status, "probes", "a probe on the module's own code fires", {},
+              line_of(at.file("sys/kernel/debug/kprobes/enabled")) == "0"
+                  ? "kprobes are switched off: echo 1 > /sys/kernel/debug/kprobes/enabled"
+                  : "");
 }
 
 void check_installed(const Examined &at, Findings &found) {
