@@ -176,28 +176,6 @@ static int cmd_churn(int argc, char **argv)
 	return ret;
 }
 
-/* Asks again whatever the answer was, and gives back what it gets. */
-static int cmd_insist(int argc, char **argv)
-{
-	unsigned long rounds = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
-	unsigned long given = 0, refused = 0;
-	uint64_t size;
-	int ret = script_parse_size(argv[1], &size);
-
-	if (!ret)
-		ret = open_client();
-	while (!ret && (!rounds || given + refused < rounds)) {
-		if (rm_alloc(&client, FIRST_HANDLE + MAX_OBJECTS, size)) {
-			refused++;
-			continue;
-		}
-		given++;
-		ret = rm_free(&client, FIRST_HANDLE + MAX_OBJECTS);
-	}
-	script_note("given=%lu refused=%lu", given, refused);
-	return ret;
-}
-
 /* Writes and reads back, so that what is mapped is known to be memory. */
 static int check_mapping(const struct rm_mapping *mapping)
 {
@@ -239,12 +217,25 @@ static int is_clear(const struct rm_mapping *mapping)
 	return clear;
 }
 
-/* Looks at what it gets, takes no for an answer, and gives all back dirty. */
-static int cmd_inspect(int argc, char **argv)
+/* Maps an object that was just allocated, counts it if it isn't clear, and makes it dirty. */
+static int look_at(uint64_t size, unsigned long *dirty)
+{
+	struct rm_mapping mapping;
+	int ret = rm_map(&client, FIRST_HANDLE + MAX_OBJECTS, size, &mapping);
+
+	if (ret)
+		return ret;
+	*dirty += !is_clear(&mapping);
+	rm_unmap(&mapping);
+	rm_mapping_close(&mapping);
+	return 0;
+}
+
+/* Asks again whatever the answer was, and gives back what it gets. */
+static int insist(int argc, char **argv, int looks)
 {
 	unsigned long rounds = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
 	unsigned long given = 0, refused = 0, dirty = 0;
-	struct rm_mapping mapping;
 	uint64_t size;
 	int ret = script_parse_size(argv[1], &size);
 
@@ -256,16 +247,23 @@ static int cmd_inspect(int argc, char **argv)
 			continue;
 		}
 		given++;
-		ret = rm_map(&client, FIRST_HANDLE + MAX_OBJECTS, size, &mapping);
-		if (!ret) {
-			dirty += !is_clear(&mapping);
-			rm_unmap(&mapping);
-			rm_mapping_close(&mapping);
+		if (looks)
+			ret = look_at(size, &dirty);
+		if (!ret)
 			ret = rm_free(&client, FIRST_HANDLE + MAX_OBJECTS);
-		}
 	}
 	script_note("given=%lu refused=%lu dirty=%lu", given, refused, dirty);
 	return ret;
+}
+
+static int cmd_insist(int argc, char **argv)
+{
+	return insist(argc, argv, 0);
+}
+
+static int cmd_inspect(int argc, char **argv)
+{
+	return insist(argc, argv, 1);
 }
 
 static int cmd_unmap(int argc, char **argv)
