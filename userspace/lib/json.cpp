@@ -120,7 +120,7 @@ Json to_json(const Owners &owners, const Account &account) {
             {"path", account.path},
             {"owner", to_json(owners.nearest(account.path))},
             {"usage_bytes", account.usage},
-            {"local_bytes", account.own},
+            {"local_bytes", account.local},
             {"peak_bytes", account.peak},
             {"charged_bytes", account.charged},
             {"uncharged_bytes", account.uncharged()},

@@ -164,7 +164,7 @@ protected:
         blind.parent_id = 1;
         blind.level = 1;
         blind.path = "/blind";
-        blind.usage = blind.own = root.usage = 3 * gib;
+        blind.usage = blind.local = root.usage = 3 * gib;
         fake_.accounts = {root, blind};
         fake_.status.usage = 3 * gib;
         sandbox_.write(sandbox_.proc() / "meminfo", meminfo_text);

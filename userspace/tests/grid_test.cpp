@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tool/top/draw.h"
 #include "tool/top/grid.h"
-#include "tool/top/top_draw.h"
 
 namespace umacct::tool {
 namespace {

@@ -41,7 +41,7 @@ protected:
         account.id = sandbox_.add_cgroup(path);
         account.path = path;
         account.level = 1;
-        account.usage = account.own = account.peak = mib << 20;
+        account.usage = account.local = account.peak = mib << 20;
         fake_.accounts.push_back(account);
     }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/error.h"
-#include "tool/top/top_model.h"
+#include "tool/top/model.h"
 
 namespace umacct::tool {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "lib/error.h"
 #include "tests/tool_fixture.h"
+#include "tool/top/draw.h"
 #include "tool/top/terminal.h"
-#include "tool/top/top_draw.h"
 
 namespace umacct {
 namespace {

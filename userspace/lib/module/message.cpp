@@ -77,7 +77,7 @@ void visit(Way &way, Account &account) {
     way(UMACCT_A_ACCOUNT_LEVEL, account.level);
     way(UMACCT_A_ACCOUNT_PATH, account.path);
     way(UMACCT_A_ACCOUNT_USAGE, account.usage);
-    way(UMACCT_A_ACCOUNT_LOCAL, account.own);
+    way(UMACCT_A_ACCOUNT_LOCAL, account.local);
     way(UMACCT_A_ACCOUNT_PEAK, account.peak);
     way(UMACCT_A_ACCOUNT_CHARGED, account.charged);
     way(UMACCT_A_ACCOUNT_MANAGED, account.managed);

@@ -64,7 +64,7 @@ struct Account {
     std::uint32_t level = 0;
     std::string path;
     std::uint64_t usage = 0;
-    std::uint64_t own = 0;
+    std::uint64_t local = 0; ///< without the children
     std::uint64_t peak = 0;
     std::uint64_t charged = 0;
     std::uint64_t managed = 0;

@@ -16,7 +16,7 @@
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
-#include "tool/audit/audit_svg.h"
+#include "tool/audit/svg.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/session.h"

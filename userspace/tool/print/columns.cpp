@@ -61,7 +61,7 @@ constexpr std::array table{
            "memory taken through the driver, with below it",
            of_either<&Account::usage, &Client::usage>, nullptr, 'u'},
     Column{"local", "LOCAL", Of::accounts, Kind::bytes, "of which its own processes took",
-           of_account<&Account::own>},
+           of_account<&Account::local>},
     Column{"limit", "LIMIT", Of::both, Kind::limit, "the lowest hard limit from there to the root",
            limit_of<&Account::effective>, nullptr, 'l'},
     Column{"peak", "PEAK", Of::both, Kind::bytes, "the highest usage so far",

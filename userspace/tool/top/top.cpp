@@ -15,8 +15,8 @@
 #include "tool/arguments.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
-#include "tool/top/top_model.h"
-#include "tool/top/top_ui.h"
+#include "tool/top/model.h"
+#include "tool/top/ui.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {

@@ -43,7 +43,7 @@ void print_account(Module &module, const Machine &machine, const Output &output,
     fmt::print(output.out, "{}{}\n", printable(account.path),
                owner ? "  (" + printable(owner_note(*owner)) + ")" : "");
     figures.add(
-        {"usage", format_size(account.usage), fmt::format("local {}", format_size(account.own))});
+        {"usage", format_size(account.usage), fmt::format("local {}", format_size(account.local))});
     figures.add({"  charged", format_size(account.charged)});
     figures.add({"  uncharged", format_size(account.uncharged())});
     figures.add({"peak", format_size(account.peak)});

@@ -45,7 +45,7 @@ Summary read_summary(Module &module, const Machine &machine) {
                     .accounts = module.accounts(),
                     .clients = module.clients()};
 
-    keep_top(summary.accounts, &Account::own);
+    keep_top(summary.accounts, &Account::local);
     keep_top(summary.clients, &Client::usage);
     return summary;
 }

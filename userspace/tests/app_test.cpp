@@ -18,9 +18,9 @@ using test::Ran;
 constexpr std::uint64_t mib = 1ULL << 20;
 constexpr std::uint64_t gib = 1ULL << 30;
 
-class Cli : public test::ToolFixture {
+class App : public test::ToolFixture {
 protected:
-    Cli() {
+    App() {
         Account root = account("/", 1, {}, 0);
         Account slice = account("/a.slice", sandbox_.add_cgroup("/a.slice"), 1, 1);
         Account big = account("/a.slice/big.service", sandbox_.add_cgroup("/a.slice/big.service"),
@@ -29,11 +29,11 @@ protected:
             account("/a.slice/small", sandbox_.add_cgroup("/a.slice/small"), slice.id, 2);
         Account idle = account("/idle", sandbox_.add_cgroup("/idle"), 1, 1);
 
-        big.usage = big.own = 3 * gib;
+        big.usage = big.local = 3 * gib;
         big.peak = 4 * gib;
         big.charged = gib;
         big.clients = 1;
-        small.usage = small.own = 5 * mib;
+        small.usage = small.local = 5 * mib;
         small.peak = 5 * mib;
         slice.usage = root.usage = big.usage + small.usage;
         slice.peak = root.peak = 4 * gib;
@@ -99,7 +99,7 @@ struct Wrong {
     return out;
 }
 
-class WrongUse : public Cli, public testing::WithParamInterface<Wrong> {};
+class WrongUse : public App, public testing::WithParamInterface<Wrong> {};
 
 TEST_P(WrongUse, HasItsExitCodeNamesTheArgumentHintsAndChangesNothing) {
     const Ran ran = run(GetParam().words);
@@ -113,7 +113,7 @@ TEST_P(WrongUse, HasItsExitCodeNamesTheArgumentHintsAndChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cli, WrongUse,
+    App, WrongUse,
     testing::Values(
         Wrong{{"lz"}, 2, "there is no verb 'lz'"},
         Wrong{{"--frob"}, 2, "there is no option '--frob'"},
@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"run", "--report", "/nowhere/at/all", "true"}, 125, "--report: '/nowhere"},
         Wrong{{"watch", "now"}, 1, "TARGET 'now'"}));
 
-TEST_F(Cli, TheCommandsWordsAreItsOwn) {
+TEST_F(App, TheCommandsWordsAreItsOwn) {
     using Words = std::vector<std::string>;
 
     struct Cut {
@@ -190,7 +190,7 @@ TEST_F(Cli, TheCommandsWordsAreItsOwn) {
     }
 }
 
-TEST_F(Cli, WithoutTheModuleEveryVerbEndsWith3) {
+TEST_F(App, WithoutTheModuleEveryVerbEndsWith3) {
     const std::vector<std::vector<const char *>> verbs = {{},
                                                           {"ls"},
                                                           {"ps"},
@@ -211,7 +211,7 @@ TEST_F(Cli, WithoutTheModuleEveryVerbEndsWith3) {
     }
 }
 
-TEST_F(Cli, WithoutPrivilegeChangesEndWith4) {
+TEST_F(App, WithoutPrivilegeChangesEndWith4) {
     const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "1G"},
                                                           {"charge", "on"},
@@ -227,7 +227,7 @@ TEST_F(Cli, WithoutPrivilegeChangesEndWith4) {
     }
 }
 
-TEST_F(Cli, WhoMayNotRunIsToldAsByEveryVerb) {
+TEST_F(App, WhoMayNotRunIsToldAsByEveryVerb) {
     loaded_ = false;
     unreachable_ = Failure::permission;
     EXPECT_EQ(run({"run", "true"}).code, 4);
@@ -236,7 +236,7 @@ TEST_F(Cli, WhoMayNotRunIsToldAsByEveryVerb) {
     EXPECT_EQ(run({"run", "true"}).code, 125);
 }
 
-TEST_F(Cli, TheModulesRefusalNamesTheOption) {
+TEST_F(App, TheModulesRefusalNamesTheOption) {
     fake_.refuse_with = EINVAL;
     fake_.refused_attribute = UMACCT_A_ACCOUNT_SOFT;
 
@@ -245,7 +245,7 @@ TEST_F(Cli, TheModulesRefusalNamesTheOption) {
     EXPECT_EQ(ran.err, "umacct: /idle: --soft: the fake module refuses\n");
 }
 
-TEST_F(Cli, ADriverThatIsNotLoadedIsTheSummarysExitCode) {
+TEST_F(App, ADriverThatIsNotLoadedIsTheSummarysExitCode) {
     fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
 
     const Ran ran = run({});
@@ -256,7 +256,7 @@ TEST_F(Cli, ADriverThatIsNotLoadedIsTheSummarysExitCode) {
 
 // --- text ---------------------------------------------------------------------
 
-TEST_F(Cli, LsIsATreeOfWhatHoldsMemoryOrHasSettings) {
+TEST_F(App, LsIsATreeOfWhatHoldsMemoryOrHasSettings) {
     const Ran ran = run({"ls"});
 
     EXPECT_EQ(ran.code, 0);
@@ -270,7 +270,7 @@ ACCOUNT             USAGE      PEAK     LIMIT   CHARGED  UNCHARGED  MEMORY.CURRE
 )");
 }
 
-TEST_F(Cli, LsHasOrdersAndAFlatForm) {
+TEST_F(App, LsHasOrdersAndAFlatForm) {
     const std::string all = run({"ls", "--flat", "--all", "--sort", "name"}).out;
 
     EXPECT_LT(all.find("/a.slice/big.service"), all.find("/a.slice/small"));
@@ -281,7 +281,7 @@ TEST_F(Cli, LsHasOrdersAndAFlatForm) {
     EXPECT_EQ(largest.find("/idle"), std::string::npos);
 }
 
-TEST_F(Cli, ColumnsAreChosenOneByOneOrAdded) {
+TEST_F(App, ColumnsAreChosenOneByOneOrAdded) {
     EXPECT_EQ("\n" + run({"ls", "--flat", "-o", "usage,name"}).out, R"(
    USAGE  ACCOUNT
 3.00 GiB  /
@@ -296,7 +296,7 @@ TEST_F(Cli, ColumnsAreChosenOneByOneOrAdded) {
               std::string::npos);
 }
 
-TEST_F(Cli, ATableIsNeverWiderThanTheTerminal) {
+TEST_F(App, ATableIsNeverWiderThanTheTerminal) {
     fake_.accounts[3].path = "/a.slice/" + std::string(100, 'x');
     for (int width = 1; width < 130; width += 7) {
         width_ = width;
@@ -316,7 +316,7 @@ TEST_F(Cli, ATableIsNeverWiderThanTheTerminal) {
     EXPECT_NE(run({"ls", "--flat"}).out.find("  3.00 GiB  4.00 GiB"), std::string::npos);
 }
 
-TEST_F(Cli, HelpAndMeantWords) {
+TEST_F(App, HelpAndMeantWords) {
     EXPECT_EQ(run({"help", "ls"}).out, run({"ls", "--help"}).out);
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
     EXPECT_NE(run({"limti"}).err.find("hint: did you mean 'limit'?"), std::string::npos);
@@ -324,7 +324,7 @@ TEST_F(Cli, HelpAndMeantWords) {
     EXPECT_EQ(run({"quite-another"}).err.find("did you mean"), std::string::npos);
 }
 
-TEST_F(Cli, PsListsTheLargestFirstAndMarksWhatIsGone) {
+TEST_F(App, PsListsTheLargestFirstAndMarksWhatIsGone) {
     const Ran ran = run({"ps"});
 
     EXPECT_EQ(ran.code, 0);
@@ -332,7 +332,7 @@ TEST_F(Cli, PsListsTheLargestFirstAndMarksWhatIsGone) {
     EXPECT_NE(ran.out.find("gone (exited)"), std::string::npos);
 }
 
-TEST_F(Cli, NamesThatOthersChoseCantDriveTheTerminal) {
+TEST_F(App, NamesThatOthersChoseCantDriveTheTerminal) {
     fake_.clients[1].comm = "\x1b[2Jevil\n";
     fake_.accounts[3].path = "/a.slice/\x1b]0;x\x07";
 
@@ -344,14 +344,14 @@ TEST_F(Cli, NamesThatOthersChoseCantDriveTheTerminal) {
     }
 }
 
-TEST_F(Cli, AContainersPathBeginsAtTheContainer) {
+TEST_F(App, AContainersPathBeginsAtTheContainer) {
     const std::string id(64, 'a');
 
     fake_.accounts[3].path = "/system.slice/docker-" + id + ".scope/init";
     EXPECT_NE(run({"ls", "--flat"}).out.find("\ndocker aaaaaaaaaaaa/init "), std::string::npos);
 }
 
-TEST_F(Cli, ShowOfAPidHasThatProcessAlone) {
+TEST_F(App, ShowOfAPidHasThatProcessAlone) {
     const json shown = run_json({"show", "42", "--json"});
 
     EXPECT_EQ(shown["account"]["path"], "/a.slice/big.service");
@@ -359,7 +359,7 @@ TEST_F(Cli, ShowOfAPidHasThatProcessAlone) {
     EXPECT_EQ(shown["clients"][0]["pid"], 42);
 }
 
-TEST_F(Cli, ShowOfACgroupThatNeverHeldMemoryHasWhatItInherits) {
+TEST_F(App, ShowOfACgroupThatNeverHeldMemoryHasWhatItInherits) {
     sandbox_.add_cgroup("/a.slice/fresh/er");
 
     const json shown = run_json({"-j", "show", "/a.slice/fresh/er"});
@@ -368,7 +368,7 @@ TEST_F(Cli, ShowOfACgroupThatNeverHeldMemoryHasWhatItInherits) {
     EXPECT_EQ(shown["account"]["hard_bytes"], nullptr);
 }
 
-TEST_F(Cli, TheSummarySaysWhatIsWrong) {
+TEST_F(App, TheSummarySaysWhatIsWrong) {
     fake_.status.hooks.push_back({.name = "view",
                                   .symbol = "si_meminfo",
                                   .state = UMACCT_HOOK_FAILED,
@@ -391,7 +391,7 @@ TEST_F(Cli, TheSummarySaysWhatIsWrong) {
     EXPECT_NE(run({"ls"}).err.find("warning: "), std::string::npos);
 }
 
-TEST_F(Cli, AnUnknownDriverIsNeverASilentZero) {
+TEST_F(App, AnUnknownDriverIsNeverASilentZero) {
     fake_.status.driver_state = UMACCT_DRIVER_UNKNOWN;
     fake_.status.reason = "version 999.1 is newer than this module";
     for (const auto &words : std::vector<std::vector<const char *>>{{"ls"}, {"ps"}})
@@ -400,7 +400,7 @@ TEST_F(Cli, AnUnknownDriverIsNeverASilentZero) {
                   std::string::npos);
 }
 
-TEST_F(Cli, EveryVerbExplainsItself) {
+TEST_F(App, EveryVerbExplainsItself) {
     for (const char *verb :
          {"ls", "ps", "show", "top", "limit", "reserve", "charge", "run", "watch"}) {
         const Ran ran = run({verb, "--help"});
@@ -413,7 +413,7 @@ TEST_F(Cli, EveryVerbExplainsItself) {
     }
 }
 
-TEST_F(Cli, VersionWithAndWithoutTheModule) {
+TEST_F(App, VersionWithAndWithoutTheModule) {
     EXPECT_NE(run({"--version"}).out.find("(netlink ABI 1)\nmodule 0.1.0\n"), std::string::npos);
     loaded_ = false;
     EXPECT_NE(run({"--version"}).out.find("module not loaded"), std::string::npos);
@@ -424,7 +424,7 @@ TEST_F(Cli, VersionWithAndWithoutTheModule) {
 // --- JSON ---------------------------------------------------------------------
 
 // Each document is held against its schema by run_json().
-TEST_F(Cli, EveryVerbPrintsWhatItsSchemaSays) {
+TEST_F(App, EveryVerbPrintsWhatItsSchemaSays) {
     const json summary = run_json({"--json"});
 
     EXPECT_EQ(summary["memory"],
@@ -440,7 +440,7 @@ TEST_F(Cli, EveryVerbPrintsWhatItsSchemaSays) {
     EXPECT_EQ(run_json({"reserve", "--json"})["available_bytes"], 2 * gib);
 }
 
-TEST_F(Cli, ASchemaThatAllowsEverythingWouldBeNone) {
+TEST_F(App, ASchemaThatAllowsEverythingWouldBeNone) {
     json document = json::parse(run({"ls", "--json"}).out);
 
     document["accounts"][0]["usage_bytes"] = -1;
@@ -453,7 +453,7 @@ TEST_F(Cli, ASchemaThatAllowsEverythingWouldBeNone) {
     EXPECT_NE(schema_of("ls", document), "");
 }
 
-TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
+TEST_F(App, NumbersAreBytesAndNoLimitIsNull) {
     const json accounts = run_json({"ls", "--json"})["accounts"];
     const json &big = accounts[2];
 
@@ -475,7 +475,7 @@ TEST_F(Cli, NumbersAreBytesAndNoLimitIsNull) {
     EXPECT_EQ(accounts[0]["parent_id"], nullptr);
 }
 
-TEST_F(Cli, EveryDocumentSaysWhenItWasMadeAndSinceWhenTheMachineRuns) {
+TEST_F(App, EveryDocumentSaysWhenItWasMadeAndSinceWhenTheMachineRuns) {
     sandbox_.write("proc/sys/kernel/random/boot_id", "01234567-89ab-cdef-0123-456789abcdef\n");
 
     const json first = run_json({"ls", "--json"});
@@ -486,14 +486,14 @@ TEST_F(Cli, EveryDocumentSaysWhenItWasMadeAndSinceWhenTheMachineRuns) {
     EXPECT_GT(first["monotonic_us"], 0);
 }
 
-TEST_F(Cli, BytesThatAreNoTextStillMakeJson) {
+TEST_F(App, BytesThatAreNoTextStillMakeJson) {
     fake_.clients[1].comm = "a\xff\x01";
     EXPECT_EQ(run_json({"ps", "--json"})["clients"][0]["comm"], "a\xef\xbf\xbd\x01");
 }
 
 // --- changes ------------------------------------------------------------------
 
-TEST_F(Cli, LimitSetsWhatWasAskedAndSaysWhatChanged) {
+TEST_F(App, LimitSetsWhatWasAskedAndSaysWhatChanged) {
     fake_.on_change = [this] { fake_.accounts[4].hard = gib + gib / 2; };
 
     const Ran ran = run({"limit", "/idle", "--hard", "1.5G", "--no-view"});
@@ -505,7 +505,7 @@ TEST_F(Cli, LimitSetsWhatWasAskedAndSaysWhatChanged) {
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_ID), fake_.accounts[4].id);
 }
 
-TEST_F(Cli, ALimitBelowTheUsageIsSetWithANote) {
+TEST_F(App, ALimitBelowTheUsageIsSetWithANote) {
     fake_.accounts[3].effective = gib;
 
     const Ran ran = run({"limit", "42", "--hard", "1G"});
@@ -514,7 +514,7 @@ TEST_F(Cli, ALimitBelowTheUsageIsSetWithANote) {
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), gib);
 }
 
-TEST_F(Cli, LimitListsWhatBinds) {
+TEST_F(App, LimitListsWhatBinds) {
     const Ran ran = run({"limit"});
 
     EXPECT_NE(ran.out.find("/a.slice              3.00 GiB       max  8.00 GiB  8.00 GiB  itself"),
@@ -527,7 +527,7 @@ TEST_F(Cli, LimitListsWhatBinds) {
     EXPECT_EQ(ran.out.find("/idle"), std::string::npos);
 }
 
-TEST_F(Cli, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
+TEST_F(App, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
     const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "1G"},
                                                           {"charge", "on"},
@@ -551,7 +551,7 @@ TEST_F(Cli, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
     EXPECT_EQ(fake_.changes.size(), 8U);
 }
 
-TEST_F(Cli, ReserveIsSetInBytes) {
+TEST_F(App, ReserveIsSetInBytes) {
     fake_.on_change = [this] { fake_.status.reserve = 4 * gib; };
     EXPECT_EQ(run({"reserve", "4G"}).out, "reserve off -> 4.00 GiB\n");
     fake_.on_change = {};
@@ -560,7 +560,7 @@ TEST_F(Cli, ReserveIsSetInBytes) {
     EXPECT_EQ(fake_.changes.size(), 2U);
 }
 
-TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
+TEST_F(App, ChargeSetsAnAccountOrTheDefault) {
     EXPECT_EQ(run({"charge", "on"}).code, 0);
     EXPECT_EQ(run({"charge", "inherit", "/idle"}).code, 0);
     EXPECT_EQ(run({"charge", "/idle", "inherit"}).out, "/idle: charging inherit, as it was\n");
@@ -573,7 +573,7 @@ TEST_F(Cli, ChargeSetsAnAccountOrTheDefault) {
     EXPECT_EQ(fake_.changes[1].command, UMACCT_CMD_ACCOUNT_SET);
 }
 
-TEST_F(Cli, ChargeSaysWhyItIsNotPossible) {
+TEST_F(App, ChargeSaysWhyItIsNotPossible) {
     fake_.status.charge_reason = "this driver charges its pages itself";
     EXPECT_NE(run({"charge"}).out.find("can't be switched on: this driver"), std::string::npos);
     EXPECT_EQ(run_json({"charge", "-j"})["charge_reason"], "this driver charges its pages itself");
@@ -607,7 +607,7 @@ std::vector<json> lines_of(const std::string &text) {
     return lines;
 }
 
-TEST_F(Cli, WatchPrintsOneObjectALineAndEndsWithTheModule) {
+TEST_F(App, WatchPrintsOneObjectALineAndEndsWithTheModule) {
     fake_.to_receive = {{.events = {test::encode(refusal(1)), test::encode(refusal(2))}}};
 
     const Ran ran = run({"watch", "--json"});
@@ -622,7 +622,7 @@ TEST_F(Cli, WatchPrintsOneObjectALineAndEndsWithTheModule) {
     EXPECT_EQ(lines[1]["time"], "2023-11-14T22:13:20.000000000Z");
 }
 
-TEST_F(Cli, WatchSaysHowManyEventsOneStandsFor) {
+TEST_F(App, WatchSaysHowManyEventsOneStandsFor) {
     Event many = refusal(1);
 
     many.count = 42;
@@ -632,7 +632,7 @@ TEST_F(Cli, WatchSaysHowManyEventsOneStandsFor) {
     EXPECT_NE(run({"watch"}).out.find("limit 2.00 MiB of /a, the last of 42\n"), std::string::npos);
 }
 
-TEST_F(Cli, WatchOfATargetLeavesTheOthersOut) {
+TEST_F(App, WatchOfATargetLeavesTheOthersOut) {
     Event other = refusal(2);
 
     other.path = "/a.slice/big.service/worker";
@@ -643,7 +643,7 @@ TEST_F(Cli, WatchOfATargetLeavesTheOthersOut) {
     EXPECT_EQ(lines[0]["seq"], 2);
 }
 
-TEST_F(Cli, WatchCountsWhatAGapLost) {
+TEST_F(App, WatchCountsWhatAGapLost) {
     fake_.status.events_sent = 10;
     fake_.to_receive = {{.events = {test::encode(refusal(10)), test::encode(refusal(11)),
                                     test::encode(refusal(15))}}};
@@ -656,7 +656,7 @@ TEST_F(Cli, WatchCountsWhatAGapLost) {
     EXPECT_EQ(lines[3]["seq"], 15);
 }
 
-TEST_F(Cli, WatchCountsWhatAnOverrunLostThoughNothingFollows) {
+TEST_F(App, WatchCountsWhatAnOverrunLostThoughNothingFollows) {
     fake_.sent_while_watching = 9;
     fake_.to_receive = {
         {.events = {test::encode(refusal(1))}}, {.events = {}, .overrun = true}, {}};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tool/top/grid.h"
-#include "tool/top/top_model.h"
+#include "tool/top/model.h"
 
 namespace umacct::tool {
 

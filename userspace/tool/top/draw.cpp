@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tool/top/top_draw.h"
+#include "tool/top/draw.h"
 
 #include <algorithm>
 #include <array>

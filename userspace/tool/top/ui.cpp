@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tool/top/top_ui.h"
+#include "tool/top/ui.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "lib/error.h"
 #include "lib/text.h"
 #include "lib/units.h"
-#include "tool/top/top_draw.h"
+#include "tool/top/draw.h"
 
 namespace umacct::tool {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tool/audit/audit_svg.h"
+#include "tool/audit/svg.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tool/top/top_model.h"
+#include "tool/top/model.h"
 #include "tool/print/text.h"
 
 #include <algorithm>

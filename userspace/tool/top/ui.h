@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tool/top/grid.h"
+#include "tool/top/model.h"
 #include "tool/top/terminal.h"
-#include "tool/top/top_model.h"
 
 namespace umacct::tool {
 
