@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <systemd/sd-bus.h>
@@ -38,12 +39,65 @@ bool wait_until(Done done) {
     return false;
 }
 
+/// libsystemd, loaded when a scope needs it: the six libraries that it needs itself would
+/// cost each start of a program more than everything else.
+class Libsystemd {
+    void *handle_ = dlopen("libsystemd.so.0", RTLD_LAZY | RTLD_LOCAL);
+
+    template <class Function>
+    void find(Function &function, const char *name) const {
+        function = handle_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle_, name));
+        if (function == nullptr)
+            throw Error(Failure::failed, fmt::format("systemd can't be asked: {}", dlerror()),
+                        "it takes the library libsystemd.so.0");
+    }
+
+public:
+    Libsystemd() {
+        find(open_system, "sd_bus_open_system");
+        find(close, "sd_bus_flush_close_unref");
+        find(match_signal, "sd_bus_match_signal");
+        find(process, "sd_bus_process");
+        find(wait, "sd_bus_wait");
+        find(call, "sd_bus_call");
+        find(new_method_call, "sd_bus_message_new_method_call");
+        find(message_unref, "sd_bus_message_unref");
+        find(read, "sd_bus_message_read");
+        find(append, "sd_bus_message_append");
+        find(append_array, "sd_bus_message_append_array");
+        find(open_container, "sd_bus_message_open_container");
+        find(close_container, "sd_bus_message_close_container");
+        find(error_free, "sd_bus_error_free");
+    }
+
+    decltype(&sd_bus_open_system) open_system = nullptr;
+    decltype(&sd_bus_flush_close_unref) close = nullptr;
+    decltype(&sd_bus_match_signal) match_signal = nullptr;
+    decltype(&sd_bus_process) process = nullptr;
+    decltype(&sd_bus_wait) wait = nullptr;
+    decltype(&sd_bus_call) call = nullptr;
+    decltype(&sd_bus_message_new_method_call) new_method_call = nullptr;
+    decltype(&sd_bus_message_unref) message_unref = nullptr;
+    decltype(&sd_bus_message_read) read = nullptr;
+    decltype(&sd_bus_message_append) append = nullptr;
+    decltype(&sd_bus_message_append_array) append_array = nullptr;
+    decltype(&sd_bus_message_open_container) open_container = nullptr;
+    decltype(&sd_bus_message_close_container) close_container = nullptr;
+    decltype(&sd_bus_error_free) error_free = nullptr;
+};
+
+const Libsystemd &lib() {
+    static const Libsystemd loaded;
+
+    return loaded;
+}
+
 struct BusFree {
-    void operator()(sd_bus *bus) const { sd_bus_flush_close_unref(bus); }
+    void operator()(sd_bus *bus) const { lib().close(bus); }
 };
 
 struct BusMessageFree {
-    void operator()(sd_bus_message *message) const { sd_bus_message_unref(message); }
+    void operator()(sd_bus_message *message) const { lib().message_unref(message); }
 };
 
 using Bus = std::unique_ptr<sd_bus, BusFree>;
@@ -67,8 +121,8 @@ void check_bus(int error, const std::string &doing, const char *text = nullptr) 
 class EndedJobs {
 public:
     explicit EndedJobs(sd_bus *bus) : bus_(bus) {
-        check_bus(sd_bus_match_signal(bus, nullptr, manager[0], manager[1], manager[2],
-                                      "JobRemoved", take, &results_),
+        check_bus(lib().match_signal(bus, nullptr, manager[0], manager[1], manager[2], "JobRemoved",
+                                     take, &results_),
                   "listening to systemd");
     }
 
@@ -82,9 +136,9 @@ public:
 
             if (left.count() <= 0)
                 return "still waiting";
-            int done = sd_bus_process(bus_, nullptr);
+            int done = lib().process(bus_, nullptr);
             if (done == 0)
-                done = sd_bus_wait(bus_, static_cast<std::uint64_t>(left.count()));
+                done = lib().wait(bus_, static_cast<std::uint64_t>(left.count()));
             if (done < 0 && done != -EINTR)
                 check_bus(done, "listening to systemd");
         }
@@ -98,7 +152,7 @@ private:
         const char *unit = nullptr;
         const char *result = nullptr;
 
-        if (sd_bus_message_read(signal, "uoss", &id, &job, &unit, &result) >= 0)
+        if (lib().read(signal, "uoss", &id, &job, &unit, &result) >= 0)
             static_cast<std::map<std::string, std::string> *>(results)->insert({job, result});
         return 0;
     }
@@ -118,35 +172,33 @@ std::string start_scope(const Cgroups &cgroups, const std::string &name,
     sd_bus_error error{};
     const char *job = nullptr;
 
-    check_bus(sd_bus_open_system(&opened), "reaching systemd");
+    check_bus(lib().open_system(&opened), "reaching systemd");
     const Bus bus(opened);
     EndedJobs jobs(bus.get());
-    check_bus(sd_bus_message_new_method_call(bus.get(), &made, manager[0], manager[1], manager[2],
-                                             "StartTransientUnit"),
+    check_bus(lib().new_method_call(bus.get(), &made, manager[0], manager[1], manager[2],
+                                    "StartTransientUnit"),
               doing);
     const BusMessage call(made);
     for (const int result :
-         {sd_bus_message_append(made, "ss", unit.c_str(), "fail"),
-          sd_bus_message_open_container(made, 'a', "(sv)"),
-          sd_bus_message_append(made, "(sv)(sv)(sv)", "Description", "s",
-                                "Command under umacct run", "CollectMode", "s",
-                                "inactive-or-failed", "MemoryAccounting", "b", 1),
-          sd_bus_message_open_container(made, 'r', "sv"), sd_bus_message_append(made, "s", "PIDs"),
-          sd_bus_message_open_container(made, 'v', "au"),
-          sd_bus_message_append_array(made, 'u', pids.data(), pids.size() * sizeof(pids[0])),
-          sd_bus_message_close_container(made), sd_bus_message_close_container(made),
-          sd_bus_message_close_container(made), sd_bus_message_append(made, "a(sa(sv))", 0)})
+         {lib().append(made, "ss", unit.c_str(), "fail"), lib().open_container(made, 'a', "(sv)"),
+          lib().append(made, "(sv)(sv)(sv)", "Description", "s", "Command under umacct run",
+                       "CollectMode", "s", "inactive-or-failed", "MemoryAccounting", "b", 1),
+          lib().open_container(made, 'r', "sv"), lib().append(made, "s", "PIDs"),
+          lib().open_container(made, 'v', "au"),
+          lib().append_array(made, 'u', pids.data(), pids.size() * sizeof(pids[0])),
+          lib().close_container(made), lib().close_container(made), lib().close_container(made),
+          lib().append(made, "a(sa(sv))", 0)})
         check_bus(result, doing);
 
     // Nobody is asked for a password: who may not is told so at once.
     made = nullptr;
-    const int result = sd_bus_call(bus.get(), call.get(),
-                                   std::chrono::microseconds(longest_wait).count(), &error, &made);
+    const int result = lib().call(bus.get(), call.get(),
+                                  std::chrono::microseconds(longest_wait).count(), &error, &made);
     const BusMessage reply(made);
     const std::string text = error.message != nullptr ? error.message : "";
-    sd_bus_error_free(&error);
+    lib().error_free(&error);
     check_bus(result, doing, text.empty() ? nullptr : text.c_str());
-    check_bus(sd_bus_message_read(reply.get(), "o", &job), doing);
+    check_bus(lib().read(reply.get(), "o", &job), doing);
     if (const std::string ended = jobs.wait_for(job); ended != "done")
         throw Error(Failure::failed, fmt::format("{}: the job is {}", doing, ended),
                     fmt::format("'systemctl status {}' may say more", unit));
