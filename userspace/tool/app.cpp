@@ -183,7 +183,7 @@ int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
 
 } // namespace
 
-std::unique_ptr<CLI::App> make_app(Asked &asked) {
+std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> *words) {
     auto app = std::make_unique<CLI::App>(description, "umacct");
     const auto add_json = [&asked](CLI::App &to) {
         to.add_flag("-j,--json", asked.json, "print JSON: bytes as integers, stable keys");
@@ -201,6 +201,8 @@ std::unique_ptr<CLI::App> make_app(Asked &asked) {
         CLI::App *verb = app->add_subcommand(row.name, row.summary);
 
         verb->group(*row.summary == '\0' ? "" : "Verbs");
+        if (words != nullptr && std::ranges::find(*words, row.name) == words->end())
+            continue;
         verb->callback([&asked, action = row.add(*verb)] { asked.verb = action; });
         add_json(*verb);
     }
@@ -237,9 +239,10 @@ int run_tool(int argc, const char *const *argv, const Surroundings &surroundings
     try {
         Session session(surroundings);
         Asked asked;
-        const std::unique_ptr<CLI::App> app = make_app(asked);
+        const std::vector<std::string> words(argv + 1, argv + argc);
+        const std::unique_ptr<CLI::App> app = make_app(asked, &words);
 
-        return parse_and_run(*app, asked, session, {argv + 1, argv + argc});
+        return parse_and_run(*app, asked, session, words);
     } catch (const std::exception &error) {
         fmt::print(surroundings.err, "umacct: {}\n", error.what());
         return static_cast<int>(Failure::failed);
