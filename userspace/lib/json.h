@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -28,6 +27,10 @@ Json to_json(const Owners &owners, const Account &account);
 Json to_json(const Owners &owners, const Account &account, const MemoryController &memory);
 Json to_json(const Owners &owners, const Client &client);
 Json to_json(const Owners &owners, const Event &event);
+/// The same text as those have, without a document: for lists that may be long.
+void append_json(std::string &to, const Owners &owners, const Account &account,
+                 const MemoryController &memory);
+void append_json(std::string &to, const Owners &owners, const Client &client);
 Json to_json(const Owners &owners, const std::vector<Client> &clients);
 /// What a change's document ends with.
 Json to_json(const Enforcement &made);
@@ -39,7 +42,7 @@ Json json_document(const std::string &boot_id);
 /// The first document, then the members of the second.
 Json merged(Json first, const Json &second);
 
-/// One line.
-void print_json(std::ostream &out, const Json &json);
+/// In one line, and in ASCII.
+std::string json_text(const Json &json);
 
 } // namespace umacct

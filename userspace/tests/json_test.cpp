@@ -6,7 +6,6 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -18,19 +17,45 @@ namespace {
 
 TEST(JsonOutput, IsExactAndMovesNoCursor) {
     const test::Sandbox sandbox;
-    std::ostringstream out;
+    const Owners owners(sandbox.proc().parent_path());
     Client client;
 
     client.path = "/a\xe2\x80\xae\xe2\x80\xac\xc2\x9b[2J\x1b[H\x7f/größe";
     client.comm = "cut \xe2\x82";
-    print_json(out, to_json(Owners(sandbox.proc().parent_path()), client));
 
-    const std::string line = out.str();
-    EXPECT_TRUE(std::all_of(line.begin(), line.end() - 1, [](char c) {
-        return c >= ' ' && c < '\x7f';
-    })) << line;
+    const std::string line = json_text(to_json(owners, client));
+    EXPECT_TRUE(std::ranges::all_of(line, [](char c) { return c >= ' ' && c < '\x7f'; })) << line;
     EXPECT_EQ(Json::parse(line)["path"], client.path);
     EXPECT_EQ(Json::parse(line)["comm"], "cut \ufffd");
+}
+
+/// Lists are written without a document, and say the same.
+TEST(JsonOutput, IsTheSameWithoutADocument) {
+    test::Sandbox sandbox;
+    const Owners owners(sandbox.proc().parent_path());
+    Account account;
+    Client client;
+    std::string text;
+
+    account.path = "/system.slice/a \"b\"\\.service/\x1b\xff";
+    account.parent_id = 7;
+    account.hard = 1ULL << 40;
+    account.view = true;
+    for (const std::optional<std::uint64_t> max :
+         {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(UMACCT_UNLIMITED),
+          std::optional<std::uint64_t>(5)}) {
+        const MemoryController memory{.current = 4096, .max = max};
+
+        text.clear();
+        append_json(text, owners, account, memory);
+        EXPECT_EQ(text, json_text(to_json(owners, account, memory)));
+    }
+    client.comm = "größe";
+    client.path = "/docker/" + std::string(64, 'a');
+    text.clear();
+    append_json(text, owners, client);
+    EXPECT_EQ(text, json_text(to_json(owners, client)));
+    EXPECT_NE(text.find(R"("kind":"container")"), std::string::npos);
 }
 
 /// The keys of a value, and of what is in it.

@@ -13,12 +13,35 @@
 
 namespace umacct::tool {
 
-void Output::document(std::ostream &to, const Json &members) const {
+Json Output::completed(const Json &members) const {
     std::ifstream file(proc / "sys/kernel/random/boot_id");
     std::string boot_id;
 
     std::getline(file, boot_id);
-    print_json(to, merged(json_document(boot_id), members));
+    return merged(json_document(boot_id), members);
+}
+
+void Output::document(std::ostream &to, const Json &members) const {
+    to << json_text(completed(members)) << '\n';
+}
+
+void Output::list(const Json &members, const char *key, std::size_t count,
+                  const std::function<void(std::string &text, std::size_t row)> &append) const {
+    static constexpr std::size_t enough = 64U << 10;
+    std::string text = json_text(completed(members));
+
+    text.back() = ',';
+    text += fmt::format("\"{}\":[", key);
+    for (std::size_t row = 0; row < count; ++row) {
+        if (row > 0)
+            text += ',';
+        append(text, row);
+        if (text.size() > enough) {
+            out << text;
+            text.clear();
+        }
+    }
+    out << text << "]}\n";
 }
 
 void Output::note(std::string_view text) const {

@@ -2,8 +2,11 @@
 /// Where and how a verb prints.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <ostream>
+#include <string>
 #include <string_view>
 
 #include "lib/json.h"
@@ -25,6 +28,10 @@ struct Output {
 
     void document(std::ostream &to, const Json &members) const;
 
+    /// The same with a list as the last member, which append() writes row by row.
+    void list(const Json &members, const char *key, std::size_t count,
+              const std::function<void(std::string &text, std::size_t row)> &append) const;
+
     /// Says on err what is well to know beside the result.
     void note(std::string_view text) const;
 
@@ -33,6 +40,9 @@ struct Output {
 
     /// Throws Error when something could not be written.
     void flush() const;
+
+private:
+    Json completed(const Json &members) const;
 };
 
 } // namespace umacct::tool

@@ -140,13 +140,20 @@ Row row_of(const Owners &owners, const Client &client, const Account *account) {
             .place = display_path(owners, client.path)};
 }
 
-Json rows_json(const Owners &owners, const std::vector<Row> &rows) {
-    Json json = Json::array();
+void print_json(const Output &output, const Owners &owners, const Json &members, const char *key,
+                const std::vector<Row> &rows, const std::function<Json(const Row &)> &more) {
+    output.list(members, key, rows.size(), [&](std::string &text, std::size_t index) {
+        const Row &row = rows[index];
 
-    for (const Row &row : rows)
-        json.push_back(row.client != nullptr ? to_json(owners, *row.client)
-                                             : to_json(owners, *row.account, row.memory));
-    return json;
+        if (row.client != nullptr)
+            append_json(text, owners, *row.client);
+        else
+            append_json(text, owners, *row.account, row.memory);
+        if (more) {
+            text.back() = ',';
+            text += json_text(more(row)).substr(1);
+        }
+    });
 }
 
 std::string Column::cell(const Row &row, bool narrow) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +43,11 @@ struct Row {
 /// The row of a process; account may be null.
 Row row_of(const Owners &owners, const Client &client, const Account *account);
 
-/// Each as "ls" or "ps" has it, in their order.
-Json rows_json(const Owners &owners, const std::vector<Row> &rows);
+/// Prints the members, then each row as "ls" or "ps" has it, in their order. more: what
+/// is added to a row.
+void print_json(const Output &output, const Owners &owners, const Json &members, const char *key,
+                const std::vector<Row> &rows,
+                const std::function<Json(const Row &)> &more = nullptr);
 
 /// What rows are of.
 enum class Of : std::uint8_t { accounts = 1, processes = 2, both = 3 };

@@ -13,10 +13,9 @@ bool is_busy(const Account &account) {
     return account.usage > 0 || account.managed > 0 || account.configured();
 }
 
-AccountTree::AccountTree(const Owners &owners, const std::vector<Account> &accounts,
-                         const Test &wanted, const std::function<void(Row &)> &complete,
-                         Order order)
-    : owners_(owners), order_(std::move(order)) {
+AccountTree::AccountTree(const std::vector<Account> &accounts, const Test &wanted,
+                         const std::function<void(Row &)> &complete, Order order)
+    : order_(std::move(order)) {
     std::unordered_set<std::uint64_t> known;
     std::unordered_set<std::uint64_t> shown;
 
@@ -33,7 +32,8 @@ AccountTree::AccountTree(const Owners &owners, const std::vector<Account> &accou
         known.insert(account.id);
         if (!shown.contains(account.id))
             continue;
-        Row &row = (is_child ? children_[*account.parent_id] : roots_).emplace_back();
+        (is_child ? children_[*account.parent_id] : roots_).push_back(rows_.size());
+        Row &row = rows_.emplace_back();
         row.account = &account;
         complete(row);
     }
@@ -42,23 +42,30 @@ AccountTree::AccountTree(const Owners &owners, const std::vector<Account> &accou
 std::vector<Row> AccountTree::rows(const Test &open) {
     std::vector<Row> rows;
 
+    rows.reserve(rows_.size());
     append(roots_, 0, open, rows);
     return rows;
 }
 
 void AccountTree::append(Siblings &siblings, int depth, const Test &open, std::vector<Row> &rows) {
-    std::sort(siblings.begin(), siblings.end(), order_);
-    for (Row row : siblings) {
+    std::ranges::sort(siblings,
+                      [this](std::size_t a, std::size_t b) { return order_(rows_[a], rows_[b]); });
+    for (const std::size_t index : siblings) {
+        Row &row = rows.emplace_back(rows_[index]);
         const Account &account = *row.account;
         const auto children = children_.find(account.id);
 
         row.depth = depth;
         row.parent = children != children_.end();
-        row.place = display_path(owners_, account.path);
-        row.name = depth == 0 ? row.place : short_name(owners_, account.path);
-        rows.push_back(std::move(row));
-        if (children != children_.end() && open(account))
+        if (row.parent && open(account))
             append(children->second, depth + 1, open, rows);
+    }
+}
+
+void name_rows(const Owners &owners, std::vector<Row> &rows) {
+    for (Row &row : rows) {
+        row.place = display_path(owners, row.account->path);
+        row.name = row.depth == 0 ? row.place : short_name(owners, row.account->path);
     }
 }
 

@@ -23,22 +23,25 @@ public:
     using Order = std::function<bool(const Row &, const Row &)>;
 
     /// accounts: parents before children; they must outlive the rows. complete: adds
-    /// what the order looks at. owners must outlive it.
-    AccountTree(const Owners &owners, const std::vector<Account> &accounts, const Test &wanted,
+    /// what the order looks at.
+    AccountTree(const std::vector<Account> &accounts, const Test &wanted,
                 const std::function<void(Row &)> &complete, Order order);
 
-    /// Without what is below an account that open() denies. A root's name is its path.
+    /// Without what is below an account that open() denies. They have no names yet.
     std::vector<Row> rows(const Test &open = [](const Account &) { return true; });
 
 private:
-    using Siblings = std::vector<Row>;
+    using Siblings = std::vector<std::size_t>;
 
     void append(Siblings &siblings, int depth, const Test &open, std::vector<Row> &rows);
 
-    const Owners &owners_;
     Order order_;
+    std::vector<Row> rows_; ///< in the order of the accounts
     Siblings roots_;
-    std::unordered_map<std::uint64_t, Siblings> children_;
+    std::unordered_map<std::uint64_t, Siblings> children_; ///< by the parent's id
 };
+
+/// Gives rows of a tree their names. A root's name is its path.
+void name_rows(const Owners &owners, std::vector<Row> &rows);
 
 } // namespace umacct::tool

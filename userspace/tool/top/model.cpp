@@ -139,10 +139,15 @@ bool TopModel::comes_first(const Row &a, const Row &b) const {
     return reversed ? comes_before(*sort, b, a) : comes_before(*sort, a, b);
 }
 
-AccountTree TopModel::tree() const {
-    return {owners_, sample_->accounts, [this](const Account &account) { return wanted(account); },
-            [this](Row &row) { complete(row); },
-            [this](const Row &a, const Row &b) { return comes_first(a, b); }};
+std::vector<Row> TopModel::account_rows(const AccountTree::Test &open) const {
+    AccountTree tree(
+        sample_->accounts, [this](const Account &account) { return wanted(account); },
+        [this](Row &row) { complete(row); },
+        [this](const Row &a, const Row &b) { return comes_first(a, b); });
+    std::vector<Row> rows = tree.rows(open);
+
+    name_rows(owners_, rows);
+    return rows;
 }
 
 std::vector<Row> TopModel::client_rows() const {
@@ -156,9 +161,7 @@ std::vector<Row> TopModel::client_rows() const {
 }
 
 std::vector<Row> TopModel::all_rows() const {
-    if (!sample_)
-        return {};
-    return processes ? client_rows() : tree().rows();
+    return !sample_ ? std::vector<Row>() : processes ? client_rows() : account_rows();
 }
 
 std::vector<TopRow> TopModel::rows() const {
@@ -175,7 +178,7 @@ std::vector<TopRow> TopModel::rows() const {
     }
 
     // A match is shown with what is above it, and whatever is folded.
-    std::vector<Row> unfiltered = tree().rows(
+    std::vector<Row> unfiltered = account_rows(
         [this](const Account &each) { return !filter.empty() || !folded_.contains(each.id); });
     std::set<std::uint64_t> kept;
     std::for_each(unfiltered.rbegin(), unfiltered.rend(), [&](const Row &row) {

@@ -120,7 +120,9 @@ private:
     void note_refusals(const TopSample &sample, std::map<TopKey, Series> &series);
     void note_removed(const TopSample &sample);
     bool wanted(const Account &account) const;
-    AccountTree tree() const;
+    std::vector<Row> account_rows(const AccountTree::Test &open = [](const Account &) {
+        return true;
+    }) const;
     std::vector<Row> client_rows() const;
     /// Adds what is known of it beside the module's own figures.
     void complete(Row &row) const;

@@ -114,22 +114,22 @@ void refresh(Reader &reader, TopModel &model) {
 void print_document(const Machine &machine, const Output &output, const TopModel &model) {
     const TopSample &sample = *model.sample();
     const Status &status = sample.status;
-    const std::vector<Row> rows = model.all_rows();
-    Json json = {{"memory",
-                  {{"total_bytes", sample.total},
-                   {"free_bytes", sample.free},
-                   {"available_bytes", sample.available}}},
-                 {"usage_bytes", status.usage},
-                 {"charged_bytes", status.charged},
-                 {"uncharged_bytes", status.uncharged()},
-                 {"driver_usage_bytes", status.driver_usage},
-                 {"managed_bytes", status.managed},
-                 {"reserve_bytes", status.reserve}};
-    Json &list = json[model.processes ? "clients" : "accounts"] = rows_json(machine.owners(), rows);
 
-    for (std::size_t i = 0; i < rows.size(); ++i)
-        list[i]["rate_bytes_per_second"] = rows[i].rate ? Json(*rows[i].rate) : Json(nullptr);
-    output.document(json);
+    print_json(output, machine.owners(),
+               {{"memory",
+                 {{"total_bytes", sample.total},
+                  {"free_bytes", sample.free},
+                  {"available_bytes", sample.available}}},
+                {"usage_bytes", status.usage},
+                {"charged_bytes", status.charged},
+                {"uncharged_bytes", status.uncharged()},
+                {"driver_usage_bytes", status.driver_usage},
+                {"managed_bytes", status.managed},
+                {"reserve_bytes", status.reserve}},
+               model.processes ? "clients" : "accounts", model.all_rows(),
+               [](const Row &row) -> Json {
+                   return {{"rate_bytes_per_second", row.rate ? Json(*row.rate) : Json(nullptr)}};
+               });
 }
 
 void print_machine(const Output &output, const TopSample &sample) {

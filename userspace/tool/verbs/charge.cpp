@@ -41,11 +41,12 @@ int list(const Machine &machine, Output &output, const ListOptions &options, con
     const std::vector<Row> rows = account_rows(machine, accounts, sort);
 
     if (output.json) {
-        output.document({{"charge_default", name_of(status.charge_default)},
-                         {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
-                         {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
-                         {"charge_reason", why_not.empty() ? Json(nullptr) : Json(why_not)},
-                         {"accounts", rows_json(machine.owners(), rows)}});
+        print_json(output, machine.owners(),
+                   {{"charge_default", name_of(status.charge_default)},
+                    {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
+                    {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
+                    {"charge_reason", why_not.empty() ? Json(nullptr) : Json(why_not)}},
+                   "accounts", rows);
         return 0;
     }
     if (!options.no_header) {

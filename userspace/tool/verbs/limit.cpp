@@ -34,24 +34,28 @@ int list(Module &module, const Machine &machine, Output &output, const ListOptio
     const Column &sort = column(options.sort, Of::accounts, "--sort");
     std::unordered_map<std::uint64_t, std::string> paths;
     std::vector<Row> rows = account_rows(machine, accounts, sort);
-    Json json = rows_json(machine.owners(), rows);
+    const auto binding = [&](const Row &row) -> std::optional<std::string> {
+        const std::optional<std::uint64_t> id = row.account->effective_id;
+
+        if (!id)
+            return std::nullopt;
+        const auto known = paths.find(*id);
+        return known != paths.end() ? known->second : path_of_account(module, *id);
+    };
 
     for (const Account &account : accounts)
         paths[account.id] = account.path;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const std::optional<std::uint64_t> id = rows[i].account->effective_id;
-
-        json[i]["effective_path"] = nullptr;
-        if (!id)
-            continue;
-        const auto known = paths.find(*id);
-        const std::string path =
-            known != paths.end() ? known->second : path_of_account(module, *id);
-        rows[i].bound_by = display_path(machine.owners(), path);
-        json[i]["effective_path"] = path;
+    for (Row &row : rows) {
+        if (const auto path = binding(row))
+            row.bound_by = display_path(machine.owners(), *path);
     }
     if (output.json)
-        output.document({{"accounts", json}});
+        print_json(output, machine.owners(), Json::object(), "accounts", rows,
+                   [&](const Row &row) -> Json {
+                       const auto path = binding(row);
+
+                       return {{"effective_path", path ? Json(*path) : Json(nullptr)}};
+                   });
     else if (rows.empty())
         fmt::print(output.out, "no limits are set\n");
     else

@@ -33,23 +33,23 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
     const auto order = [&](const Row &a, const Row &b) { return comes_before(sort, a, b); };
     std::vector<Row> rows =
         AccountTree(
-            machine.owners(), accounts,
-            [&](const Account &account) { return options.all || is_busy(account); },
+            accounts, [&](const Account &account) { return options.all || is_busy(account); },
             [&](Row &row) { row.memory = memory_controller(machine.cgroups(), *row.account); },
             order)
             .rows();
 
     if (options.flat) {
         std::stable_sort(rows.begin(), rows.end(), order);
-        for (Row &row : rows) {
+        for (Row &row : rows)
             row.depth = 0;
-            row.name = row.place;
-        }
     }
     output.warn_if_degraded(status);
-    if (output.json)
-        output.document({{"accounts", rows_json(machine.owners(), rows)}});
-    else if (rows.empty())
+    if (output.json) {
+        print_json(output, machine.owners(), Json::object(), "accounts", rows);
+        return 0;
+    }
+    name_rows(machine.owners(), rows);
+    if (rows.empty())
         fmt::print(output.out, "no account holds memory or has settings; --all lists the rest\n");
     else
         print_rows(output, rows, shown, Of::accounts, !options.list.no_header);

@@ -31,7 +31,7 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
 
     output.warn_if_degraded(status);
     if (output.json)
-        output.document({{"clients", rows_json(machine.owners(), rows)}});
+        print_json(output, machine.owners(), Json::object(), "clients", rows);
     else if (clients.empty())
         fmt::print(output.out, "no process holds memory\n");
     else

@@ -84,8 +84,8 @@ int show(Module &module, const Machine &machine, Output &output, const std::stri
     const std::vector<Row> rows =
         process_rows(machine, clients, accounts, column("usage", Of::processes, ""));
     if (output.json) {
-        output.document({{"account", to_json(machine.owners(), account, memory)},
-                         {"clients", rows_json(machine.owners(), rows)}});
+        print_json(output, machine.owners(),
+                   {{"account", to_json(machine.owners(), account, memory)}}, "clients", rows);
         return 0;
     }
     print_account(module, machine, output, account, memory);
