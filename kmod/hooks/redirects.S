@@ -16,6 +16,7 @@
 	REDIRECT si_meminfo
 	REDIRECT si_meminfo_node
 	REDIRECT si_mem_available
+	REDIRECT meminfo_proc_show
 
 #ifdef CONFIG_X86_64
 	.section .note.GNU-stack, "", @progbits

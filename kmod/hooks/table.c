@@ -28,6 +28,7 @@ struct hook *const hooks[] = {
 	&hook_si_meminfo,
 	&hook_si_mem_available,
 	&hook_si_meminfo_node,
+	&hook_meminfo_proc_show,
 };
 
 const unsigned int nr_hooks = ARRAY_SIZE(hooks);

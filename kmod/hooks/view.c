@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Views: what tasks of a limited cgroup are told about the machine's memory.
+ * Views: what tasks are told about the machine's memory. What is free is what the driver
+ * could have: programs that ask take MemFree for that, though most of the memory may hold
+ * page cache, which the kernel gives back. Where a limit binds, it is what is left of it.
  *
  * sysinfo(2), /proc/meminfo and a node's meminfo get their figures from
  * si_meminfo(), si_mem_available() and si_meminfo_node(). So do parts of the
  * kernel that decide by them, in the context of whatever task is current: they
  * must have the truth. Each of the three is redirected, and its answer changed
  * only if the call comes from one of the functions that format an answer for
- * user space.
+ * user space. What /proc/meminfo says of caches comes from elsewhere: it is changed in
+ * the text, so that memory that is called free isn't called cache as well.
  *
  * Call sites are recognised by the name of the function around the return
  * address, which is looked up once for each.
@@ -15,18 +18,22 @@
 #include <linux/cgroup.h>
 #include <linux/kallsyms.h>
 #include <linux/mm.h>
+#include <linux/nodemask.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
 #include "hooks/view.h"
 #include "ledger/account.h"
+#include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 
 DECLARE_REDIRECT(void, si_meminfo, (struct sysinfo *val));
 DECLARE_REDIRECT(void, si_meminfo_node, (struct sysinfo *val, int nid));
 DECLARE_REDIRECT(long, si_mem_available, (void));
+DECLARE_REDIRECT(int, meminfo_proc_show, (struct seq_file *seq, void *unused));
 
 /* Where the figures go to user space; the compiler may have inlined one into the next. */
 static const char *const answering[] = {
@@ -91,17 +98,19 @@ static bool is_answer(unsigned long return_address)
 
 /**
  * struct view - what the current task is told, in pages
+ * @limited: a hard limit binds it
  * @total: no more than this
- * @left: of which no more than this is free
+ * @free: what it could have
  */
 struct view {
+	bool limited;
 	unsigned long total;
-	unsigned long left;
+	unsigned long free;
 };
 
 static bool view_of_current(struct view *view)
 {
-	u64 left = UMACCT_UNLIMITED, effective;
+	u64 left = UMACCT_UNLIMITED, effective, available, reserve;
 	struct account *account;
 	bool asked = false;
 
@@ -112,6 +121,7 @@ static bool view_of_current(struct view *view)
 	account = account_nearest_locked(task_dfl_cgroup(current));
 	account_update_locked(account);
 	effective = account->effective;
+	reserve = settings.reserve;
 	for (; account; account = account->parent) {
 		u64 held = account->usage + account->pending;
 
@@ -122,37 +132,50 @@ static bool view_of_current(struct view *view)
 	}
 	raw_spin_unlock(&ledger_lock);
 	rcu_read_unlock();
-	if (!asked || effective == UMACCT_UNLIMITED)
+	if (!asked)
 		return false;
-	view->total = effective >> PAGE_SHIFT;
-	view->left = left >> PAGE_SHIFT;
+	available = limit_available();
+	available -= min(available, reserve);
+	view->limited = effective != UMACCT_UNLIMITED;
+	view->total = min_t(u64, effective >> PAGE_SHIFT, ULONG_MAX);
+	view->free = min(left, available) >> PAGE_SHIFT;
 	return true;
 }
 
-static void limit_answer(struct sysinfo *val, unsigned long return_address)
+static void change_answer(struct sysinfo *val, const struct view *view)
 {
-	struct view view;
+	unsigned long moved;
 
-	if (!is_answer(return_address) || !view_of_current(&view))
-		return;
-	val->totalram = min_t(unsigned long, val->totalram, view.total);
-	val->freeram = min_t(unsigned long, val->freeram, view.left);
-	val->bufferram = min_t(unsigned long, val->bufferram, val->totalram - val->freeram);
+	val->totalram = min(val->totalram, view->total);
+	moved = view->free - min(view->free, val->freeram);
+	val->freeram = min(view->free, val->totalram);
+	/* What is called free now isn't called cache as well. */
+	val->bufferram -= view->limited ? val->bufferram : min(val->bufferram, moved);
 }
 
 void replace_si_meminfo(struct sysinfo *val)
 {
+	struct view view;
+
 	probe_enter(&hook_si_meminfo.probe);
 	original_si_meminfo(val);
-	limit_answer(val, (unsigned long)__builtin_return_address(0));
+	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
+		change_answer(val, &view);
 	probe_leave(&hook_si_meminfo.probe);
 }
 
 void replace_si_meminfo_node(struct sysinfo *val, int nid)
 {
+	struct view view;
+
 	probe_enter(&hook_si_meminfo_node.probe);
 	original_si_meminfo_node(val, nid);
-	limit_answer(val, (unsigned long)__builtin_return_address(0));
+	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view)) {
+		/* What could be had is not known by node. */
+		if (num_online_nodes() > 1)
+			view.free = min(view.free, val->freeram);
+		change_answer(val, &view);
+	}
 	probe_leave(&hook_si_meminfo_node.probe);
 }
 
@@ -164,9 +187,101 @@ long replace_si_mem_available(void)
 	probe_enter(&hook_si_mem_available.probe);
 	available = original_si_mem_available();
 	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
-		available = min_t(long, available, view.left);
+		available = min_t(long, available, view.free);
 	probe_leave(&hook_si_mem_available.probe);
 	return available;
+}
+
+/* A line of /proc/meminfo: its name, and a number of KiB, right-aligned. */
+static char *find_number(char *text, size_t len, const char *name, size_t *width)
+{
+	char *line = strnstr(text, name, len);
+	char *end;
+
+	if (!line || (line != text && line[-1] != '\n'))
+		return NULL;
+	line += strlen(name);
+	end = memchr(line, 'k', text + len - line);
+	if (!end || end[-1] != ' ')
+		return NULL;
+	*width = end - 1 - line;
+	return line;
+}
+
+static unsigned long read_number(const char *number, size_t width)
+{
+	unsigned long value = 0;
+
+	for (; width; number++, width--)
+		if (*number != ' ')
+			value = value * 10 + *number - '0';
+	return value;
+}
+
+/* Never more than what was there, so that it fits. */
+static void write_number(char *number, size_t width, unsigned long value)
+{
+	char *digit = number + width;
+
+	do {
+		*--digit = '0' + value % 10;
+		value /= 10;
+	} while (value);
+	while (digit > number)
+		*--digit = ' ';
+}
+
+/* Takes so many KiB from a line. */
+static void take_from(char *text, size_t len, const char *name, unsigned long *kib)
+{
+	unsigned long value, taken;
+	size_t width;
+	char *number = find_number(text, len, name, &width);
+
+	if (!number)
+		return;
+	value = read_number(number, width);
+	taken = min(value, *kib);
+	write_number(number, width, value - taken);
+	*kib -= taken;
+}
+
+/* The parts of what a program adds up as cache, in the order in which they are given back. */
+static void change_caches(char *text, size_t len, unsigned long kib)
+{
+	unsigned long slab = kib;
+
+	take_from(text, len, "Cached:", &kib);
+	take_from(text, len, "Buffers:", &kib);
+	slab = kib;
+	take_from(text, len, "KReclaimable:", &slab);
+	take_from(text, len, "SReclaimable:", &kib);
+}
+
+int replace_meminfo_proc_show(struct seq_file *seq, void *unused)
+{
+	size_t start = seq->count, width;
+	unsigned long kib = ULONG_MAX;
+	struct view view;
+	char *number;
+	int err;
+
+	probe_enter(&hook_meminfo_proc_show.probe);
+	err = original_meminfo_proc_show(seq, unused);
+	/* What does not fit is asked for again. */
+	if (err || seq_has_overflowed(seq) || !view_of_current(&view))
+		goto out;
+	if (!view.limited) {
+		unsigned long free = global_zone_page_state(NR_FREE_PAGES) << (PAGE_SHIFT - 10);
+
+		number = find_number(seq->buf + start, seq->count - start, "MemFree:", &width);
+		kib = number ? read_number(number, width) : 0;
+		kib -= min(kib, free);
+	}
+	change_caches(seq->buf + start, seq->count - start, kib);
+out:
+	probe_leave(&hook_meminfo_proc_show.probe);
+	return err;
 }
 
 /* Is there any account that asks for a view? */
@@ -179,6 +294,7 @@ static const struct hook *const view_hooks[] = {
 	&hook_si_meminfo,
 	&hook_si_mem_available,
 	&hook_si_meminfo_node,
+	&hook_meminfo_proc_show,
 };
 
 /**
@@ -227,5 +343,15 @@ struct hook hook_si_meminfo_node = {
 	.probe = {
 		.symbol = "si_meminfo_node",
 		REDIRECT(si_meminfo_node),
+	},
+};
+
+struct hook hook_meminfo_proc_show = {
+	.name = "view of caches",
+	.module = HOOK_KERNEL,
+	.wanted = view_wanted,
+	.probe = {
+		.symbol = "meminfo_proc_show",
+		REDIRECT(meminfo_proc_show),
 	},
 };

@@ -7,6 +7,7 @@
 extern struct hook hook_si_meminfo;
 extern struct hook hook_si_mem_available;
 extern struct hook hook_si_meminfo_node;
+extern struct hook hook_meminfo_proc_show;
 
 bool view_possible(const char **why);
 
