@@ -44,6 +44,7 @@ prints show "$(cgroup_path parent)"
 prints top -n 2 -d 0.1
 prints top -n 1 --processes
 prints limit
+prints view
 prints reserve
 prints charge
 prints audit

@@ -37,6 +37,7 @@ Action add_run(CLI::App &verb);
 Action add_show(CLI::App &verb);
 Action add_top(CLI::App &verb);
 Action add_verify(CLI::App &verb);
+Action add_view(CLI::App &verb);
 Action add_watch(CLI::App &verb);
 
 /// What the tool prints without a verb.

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Where page cache fills the memory, a view reports as free what the driver could really
+# get, and everything that is combined with it still adds up; for one cgroup or for
+# everybody, with a reserve and without.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it fills the machine's page cache"
+needs_accounting
+
+LOOP=/dev/loop0
+[ -b $LOOP ] || skip_all "no loop device"
+
+meminfo_of() { # CGROUP KEY
+	in_cgroup "$1" cat /proc/meminfo | awk -v key="$2:" '$1 == key { print $2 * 1024 }'
+}
+
+# What could be had, by the kernel's own account: from where no view is.
+obtainable() {
+	# shellcheck disable=SC2016 # awk's
+	in_cgroup truth awk '
+	$1 == "MemAvailable:" { available = $2 }
+	$1 == "CmaFree:" { cma = $2 }
+	END { printf "%d\n", (available - cma) * 1024 }' /proc/meminfo
+}
+
+# About one per cent of the machine.
+near() { # DESCRIPTION GOT WANTED
+	within "$1" "$2" "$3" $(($(meminfo_of truth MemTotal) / 100))
+}
+
+# busybox's and procps's free: total, used, free, shared, buff/cache, available.
+told() { # CGROUP free|procps-free COLUMN
+	in_cgroup "$1" "$2" -b | awk -v column="$3" '$1 == "Mem:" { print $(column + 1) }'
+}
+
+cgroup_leaf truth
+cgroup_leaf viewed
+
+# A file of zeros that takes no memory itself; what is read of it is page cache, for as
+# long as somebody has the device open.
+truncate -s 8G "$TEST_DIR/zeros"
+losetup $LOOP "$TEST_DIR/zeros"
+exec 5<$LOOP
+for _ in $(seq 100); do
+	[ "$(meminfo_of truth MemFree)" -gt $((200 * MIB)) ] || break
+	dd of=/dev/null bs=1M count=64 <&5 2>/dev/null
+done
+check "page cache fills the memory" [ "$(meminfo_of truth MemFree)" -lt $((250 * MIB)) ]
+check "which could nearly all be had" [ "$(obtainable)" -gt $((1000 * MIB)) ]
+
+umacct view "$(cgroup_path viewed)" on >/dev/null
+near "free is what could be had" "$(meminfo_of viewed MemFree)" "$(obtainable)"
+is "and is available" "$(meminfo_of viewed MemFree)" "$(meminfo_of viewed MemAvailable)"
+near "by sysinfo too" "$(in_cgroup viewed meminfo | awk '$1 == "sysinfo" { print $3 }')" "$(obtainable)"
+near "and by the node's" "$(in_cgroup viewed meminfo | awk '$1 == "node0" { print $3 }')" "$(obtainable)"
+check "a neighbour is told the truth" [ "$(meminfo_of truth MemFree)" -lt $((300 * MIB)) ]
+for free in free procps-free; do
+	near "$free: free" "$(told viewed $free 3)" "$(obtainable)"
+	check "$free: used is no more than what can't be had" [ "$(told viewed $free 2)" -le \
+		$(($(meminfo_of truth MemTotal) - $(obtainable) + 20 * MIB)) ]
+done
+near "free: used, free and cache are the total" \
+	$(($(told viewed free 2) + $(told viewed free 3) + $(told viewed free 5))) \
+	"$(meminfo_of truth MemTotal)"
+start_in viewed holder
+ask holder open
+portion=$(($(meminfo_of viewed MemFree) * 9 / 10 / (64 * KIB)))
+check "a program that takes nine tenths of what it is told has it" ask holder alloc 64K $portion
+diag "$reply"
+ask holder free all
+
+umacct reserve 256M >/dev/null
+near "a reserve is not free" "$(meminfo_of viewed MemFree)" $(($(obtainable) - 256 * MIB))
+umacct reserve off >/dev/null
+limit viewed --hard 128M
+is "with a limit, free is what is left of it" "$(meminfo_of viewed MemFree)" $((128 * MIB))
+is "and nothing is cache" "$(meminfo_of viewed Cached)" 0
+is "busybox's free: nothing is used" "$(told viewed free 2)" 0
+limit viewed --hard max
+umacct view "$(cgroup_path viewed)" off >/dev/null
+
+could_be_had=$(obtainable)
+check "a view for everybody" umacct view on
+near "everybody is told what could be had" "$(meminfo_of truth MemFree)" "$could_be_had"
+check "who has one is listed" sh -c 'umacct view --no-header | grep -q "^/ "'
+umacct view off
+check "and then the truth again" \
+	[ "$(meminfo_of truth MemFree)" -ne "$(meminfo_of truth MemAvailable)" ]
+exec 5<&-
+losetup -d $LOOP
+
+done_testing
