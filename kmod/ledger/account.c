@@ -128,22 +128,18 @@ out:
 }
 
 /**
- * account_update_locked() - work out what follows from an account's ancestors, if
- *	any setting has changed since that was done last
+ * account_inherit_locked() - work out what follows from an account's ancestors; see
+ *	account_update_locked()
  * @account: the account
- *
- * So a change of settings costs no walk over all accounts.
  *
  * Context: ledger_lock held.
  */
-void account_update_locked(struct account *account)
+void account_inherit_locked(struct account *account)
 {
 	enum umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
 	const struct account *at;
 
 	lockdep_assert_held(&ledger_lock);
-	if (likely(account->settings_at == settings.state))
-		return;
 	account->settings_at = settings.state;
 	account->effective = UMACCT_UNLIMITED;
 	for (at = account; at; at = at->parent) {

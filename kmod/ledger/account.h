@@ -94,7 +94,7 @@ struct account *account_create(struct cgroup *cgrp);
 struct account *account_open(u64 id);
 void account_put_locked(struct account *account);
 void account_put(struct account *account);
-void account_update_locked(struct account *account);
+void account_inherit_locked(struct account *account);
 void account_configure_locked(struct account *account, const struct account_settings *settings);
 void account_offline_locked(struct account *account);
 
@@ -110,6 +110,21 @@ static inline struct account *account_nearest_online(struct account *account)
 	while (unlikely(!account->online))
 		account = account->parent;
 	return account;
+}
+
+/**
+ * account_update_locked() - work out what follows from an account's ancestors, if
+ *	any setting has changed since that was done last
+ * @account: the account
+ *
+ * So a change of settings costs no walk over all accounts.
+ *
+ * Context: ledger_lock held.
+ */
+static inline void account_update_locked(struct account *account)
+{
+	if (unlikely(account->settings_at != settings.state))
+		account_inherit_locked(account);
 }
 
 #endif /* UMACCT_ACCOUNT_H */

@@ -2,12 +2,69 @@
 #ifndef UMACCT_ATTRIBUTION_H
 #define UMACCT_ATTRIBUTION_H
 
+#include <linux/cgroup.h>
+#include <linux/memcontrol.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
 #include "ledger/account.h"
 #include "ledger/allocation.h"
 #include "ledger/lock.h"
 #include "ledger/client.h"
 
-void attribution_lock(struct allocation *alloc) __acquires(&ledger_lock);
+void attribution_make(struct allocation *alloc);
+
+/*
+ * The cgroup that an allocation counts for. nvidia-uvm's kernel threads work for
+ * a process and say for which by the active memcg.
+ */
+static inline struct cgroup *attribution_cgroup(enum allocation_kind kind)
+{
+#ifdef CONFIG_MEMCG
+	if (kind == ALLOCATION_MANAGED && current->active_memcg &&
+	    cgroup_subsys_on_dfl(memory_cgrp_subsys))
+		return current->active_memcg->css.cgroup;
+#endif
+	return rcu_dereference_check(current->cgroups, lockdep_is_held(&ledger_lock))->dfl_cgrp;
+}
+
+/* Does the current task work for a process? */
+static inline bool works_for_a_process(void)
+{
+	return current->mm && !(current->flags & PF_KTHREAD);
+}
+
+/**
+ * attribution_lock() - take the lock, and find out whom an allocation counts for
+ * @alloc: gets its account and client, with a reference on the latter or, where
+ *	there is none, on the former; unless it has them already
+ *
+ * Without memory, the account stays unknown.
+ *
+ * Context: process context, may sleep. On return ledger_lock is held.
+ */
+static __always_inline void attribution_lock(struct allocation *alloc)
+	__acquires(&ledger_lock)
+{
+	struct client *client = NULL;
+
+	raw_spin_lock(&ledger_lock);
+	if (alloc->account || alloc->kind == ALLOCATION_DRIVER)
+		return;
+	/* Preemption is off, so the cgroup stays. */
+	if (works_for_a_process())
+		client = client_find_locked(task_tgid(current),
+					    cgroup_id(attribution_cgroup(alloc->kind)));
+	if (likely(client)) {
+		client->refs++;
+		alloc->client = client;
+		alloc->account = client->account;
+		return;
+	}
+	raw_spin_unlock(&ledger_lock);
+	attribution_make(alloc);
+	raw_spin_lock(&ledger_lock);
+}
 
 /**
  * attribution_put_locked() - drop the reference of an allocation or a record

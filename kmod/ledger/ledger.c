@@ -20,11 +20,17 @@ struct workqueue_struct *ledger_work;
 /* Guarded by ledger_lock. */
 static u64 unattributed_count;
 
-/*
- * Somebody asks for limits, a reserve or charging. What can't be put on an account or
- * can't be recorded, for want of memory, could escape them: it is refused.
+/**
+ * ledger_precheck() - ledger_begin(), where limits, a reserve or charging may apply
+ * @alloc: the allocation
+ *
+ * What can't be put on an account or can't be recorded, for want of memory, could
+ * escape them: it is refused.
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ * Return: false if a limit forbids it.
  */
-static noinline bool precheck(struct allocation *alloc)
+bool ledger_precheck(struct allocation *alloc)
 {
 	u64 reserve = READ_ONCE(settings.reserve);
 	u64 available = reserve ? limit_available() : 0;
@@ -44,22 +50,6 @@ static noinline bool precheck(struct allocation *alloc)
 	if (!allowed)
 		event_kick();
 	return allowed;
-}
-
-/**
- * ledger_begin() - the driver is about to be asked for memory
- * @alloc: bytes, pages, page_size and kind filled in, the rest zero
- *
- * If this says yes, ledger_end() must follow, whatever the driver answers.
- *
- * Context: process context, may sleep; the driver's locks are held.
- * Return: false if a limit forbids it.
- */
-bool ledger_begin(struct allocation *alloc)
-{
-	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind != ALLOCATION_SYSTEM)
-		return true;
-	return precheck(alloc);
 }
 
 static noinline void failed_locked(struct allocation *alloc)

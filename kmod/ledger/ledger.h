@@ -13,6 +13,7 @@
 #ifndef UMACCT_LEDGER_H
 #define UMACCT_LEDGER_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 #include "ledger/allocation.h"
@@ -49,11 +50,27 @@ struct ledger_totals {
 
 int ledger_init(void);
 void ledger_exit(void);
-bool ledger_begin(struct allocation *alloc);
+bool ledger_precheck(struct allocation *alloc);
 void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool charged);
 u64 ledger_free(unsigned long key);
 u64 ledger_drop(bool managed);
 void ledger_refresh(void);
 void ledger_read_totals(struct ledger_totals *totals);
+
+/**
+ * ledger_begin() - the driver is about to be asked for memory
+ * @alloc: bytes, pages, page_size and kind filled in, the rest zero
+ *
+ * If this says yes, ledger_end() must follow, whatever the driver answers.
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ * Return: false if a limit forbids it.
+ */
+static inline bool ledger_begin(struct allocation *alloc)
+{
+	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind != ALLOCATION_SYSTEM)
+		return true;
+	return ledger_precheck(alloc);
+}
 
 #endif /* UMACCT_LEDGER_H */

@@ -101,25 +101,21 @@ u64 limit_available(void)
 }
 
 /**
- * limit_begin_locked() - may this allocation be made?
- * @alloc: its account is known
+ * limit_check_locked() - limit_begin_locked(), where there is a limit or a reserve
+ * @alloc: its account is known, and what follows from its ancestors
  * @reserve: what must be left of @available, 0 for nothing; both of a moment ago
  * @available: see limit_available()
- *
- * If so, its bytes are pending until limit_end_locked(), and @alloc says
- * whether to have it charged.
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
+bool limit_check_locked(struct allocation *alloc, u64 reserve, u64 available)
 {
 	struct account *account = alloc->account;
+	bool limited = account->effective != UMACCT_UNLIMITED;
 
 	lockdep_assert_held(&ledger_lock);
-	account_update_locked(account);
-	alloc->charge = account->charge_effective;
-	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
+	if (limited) {
 		struct account *limiting = first_exceeded(account, alloc->bytes);
 
 		if (limiting) {
@@ -127,7 +123,7 @@ bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
 			return false;
 		}
 	}
-	if (unlikely(reserve)) {
+	if (reserve) {
 		if (reserve_pending + alloc->bytes + reserve > available) {
 			refuse_reserve(alloc, reserve, available);
 			return false;
@@ -135,13 +131,11 @@ bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
 		reserve_pending += alloc->bytes;
 		alloc->pending_reserve = true;
 	}
-	if (unlikely(account->effective != UMACCT_UNLIMITED)) {
+	if (limited) {
 		for (; account; account = account->parent)
 			account->pending += alloc->bytes;
 		alloc->pending = true;
 	}
-	if (alloc->client)
-		alloc->client->refused_tid = 0;
 	return true;
 }
 

@@ -4,10 +4,10 @@
 
 #include <linux/types.h>
 
+#include "ledger/account.h"
 #include "ledger/allocation.h"
+#include "ledger/client.h"
 #include "ledger/settings.h"
-
-struct account;
 
 /**
  * struct limit_change - what to change about an account
@@ -34,11 +34,35 @@ enum limit_field {
 extern u64 limit_reserve_count;
 
 u64 limit_available(void);
-bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available);
+bool limit_check_locked(struct allocation *alloc, u64 reserve, u64 available);
 void limit_take_back_locked(struct allocation *alloc);
 void limit_penalty(const struct account *account, struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);
 int limit_set(struct account *account, const struct limit_change *change, const char **why);
+
+/**
+ * limit_begin_locked() - may this allocation be made?
+ * @alloc: its account is known
+ * @reserve: what must be left of @available, 0 for nothing; both of a moment ago
+ * @available: see limit_available()
+ *
+ * If so, its bytes are pending until limit_end_locked(), and @alloc says
+ * whether to have it charged.
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ * Return: false if it is refused.
+ */
+static inline bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
+{
+	account_update_locked(alloc->account);
+	alloc->charge = alloc->account->charge_effective;
+	if ((alloc->account->effective != UMACCT_UNLIMITED || reserve) &&
+	    !limit_check_locked(alloc, reserve, available))
+		return false;
+	if (alloc->client)
+		alloc->client->refused_tid = 0;
+	return true;
+}
 
 /**
  * limit_end_locked() - the driver has made the allocation, or failed

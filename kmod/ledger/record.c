@@ -156,7 +156,7 @@ static void add_system_locked(const struct record *record, struct allocation *al
 	}
 }
 
-static void remove_system_locked(const struct record *record)
+static __always_inline void remove_system_locked(const struct record *record)
 {
 	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
 	struct account *account = account_nearest_online(record->account);
@@ -209,7 +209,8 @@ static void client_add_record_locked(struct client *client, const struct record 
 		client->charged += record->bytes;
 }
 
-static void client_remove_record_locked(struct client *client, const struct record *record)
+static __always_inline void client_remove_record_locked(struct client *client,
+							const struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
 	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
