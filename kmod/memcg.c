@@ -43,27 +43,6 @@ bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
 	return known;
 }
 
-/**
- * memcg_charges_current() - is the current task's kernel memory charged to a cgroup?
- *
- * The root's is not.
- *
- * Context: any.
- */
-bool memcg_charges_current(void)
-{
-	bool charges = false;
-#ifdef CONFIG_MEMCG
-	struct mem_cgroup *memcg;
-
-	rcu_read_lock();
-	memcg = mem_cgroup_from_task(current);
-	charges = memcg && memcg->css.parent;
-	rcu_read_unlock();
-#endif
-	return charges;
-}
-
 #ifdef CONFIG_MEMCG
 /*
  * How far below its high mark a counter has to stay for a charge to block, as a part
@@ -99,11 +78,11 @@ bool memcg_may_block(u64 bytes)
 	unsigned long pages = DIV_ROUND_UP_ULL(bytes, PAGE_SIZE);
 	struct mem_cgroup *memcg;
 
-	rcu_read_lock();
-	for (memcg = mem_cgroup_from_task(current); memcg && may;
+	preempt_disable();
+	for (memcg = mem_cgroup_from_css(memcg_css_of_current()); memcg && may;
 	     memcg = mem_cgroup_from_css(memcg->css.parent))
 		may = is_below_high(&memcg->memory, pages) && is_below_high(&memcg->swap, pages);
-	rcu_read_unlock();
+	preempt_enable();
 #endif
 	return may;
 }

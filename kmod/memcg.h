@@ -2,9 +2,9 @@
 #ifndef UMACCT_MEMCG_H
 #define UMACCT_MEMCG_H
 
+#include <linux/cgroup.h>
+#include <linux/memcontrol.h>
 #include <linux/types.h>
-
-struct cgroup;
 
 /**
  * struct memcg_figures - what the kernel's memory controller says of a cgroup
@@ -17,9 +17,40 @@ struct memcg_figures {
 };
 
 bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures);
-bool memcg_charges_current(void);
 bool memcg_may_block(u64 bytes);
 bool memcg_on_v2(void);
 bool memcg_possible(const char **why);
+
+/*
+ * What the memory controller knows the current task by, while preemption is off: that
+ * is cheaper than rcu_read_lock(), and as good.
+ */
+static inline struct cgroup_subsys_state *memcg_css_of_current(void)
+{
+#ifdef CONFIG_MEMCG
+	return task_css_check(current, memory_cgrp_id, !preemptible());
+#else
+	return NULL;
+#endif
+}
+
+/**
+ * memcg_charges_current() - is the current task's kernel memory charged to a cgroup?
+ *
+ * The root's is not.
+ *
+ * Context: any.
+ */
+static inline bool memcg_charges_current(void)
+{
+	struct cgroup_subsys_state *css;
+	bool charges;
+
+	preempt_disable();
+	css = memcg_css_of_current();
+	charges = css && css->parent;
+	preempt_enable();
+	return charges;
+}
 
 #endif /* UMACCT_MEMCG_H */

@@ -104,13 +104,14 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 		},							\
 	};								\
 									\
-	static noinline u32 charged_alloc_pages_##n(u64 bytes, bool *charged, UNWRAP params) \
+	static __always_inline						\
+	u32 charged_alloc_pages_##n(u64 bytes, bool *charged, UNWRAP params)	\
 	{								\
 		enum charge_answer answer;				\
-		struct call call;					\
+		struct call call = { .account_pages = true, .bytes = bytes }; \
 		u32 status;						\
 									\
-		answer = charge_begin(&call, bytes, &zeroed);		\
+		answer = charge_begin(&call, &zeroed);			\
 		if (answer == CHARGE_REFUSED)				\
 			return NV_ERR_NO_MEMORY;			\
 		status = original_alloc_pages_##n args;			\
@@ -125,11 +126,13 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 									\
 	u32 replace_alloc_pages_##n params				\
 	{								\
+		const u64 bytes = bytes_taken(count, size, contiguous);	\
+		const enum allocation_kind kind = kind_of_caller();	\
 		struct allocation alloc = {				\
-			.bytes = bytes_taken(count, size, contiguous),	\
+			.bytes = bytes,					\
 			.pages = count,					\
 			.page_size = size,				\
-			.kind = kind_of_caller(),			\
+			.kind = kind,					\
 		};							\
 		u32 status = NV_ERR_NO_MEMORY;				\
 		bool charged = false;					\
@@ -167,7 +170,7 @@ ALLOC_PAGES(10, page_size,
  * 590 and later come here from nv_free_contig_pages() too, and from the failure
  * path of an allocation.
  */
-static void freed(void *at)
+static __always_inline void freed(void *at)
 {
 	u64 bytes = ledger_free((unsigned long)at);
 

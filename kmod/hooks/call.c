@@ -7,43 +7,11 @@
  * there are always enough of them, and a task looks for its own alone: what it finds
  * can't go. A bucket's lock keeps the calls of others in place while they are passed.
  */
+#include <linux/delay.h>
+
 #include "hooks/call.h"
 
 struct hlist_bl_head call_hash[1 << CALL_HASH_BITS];
-
-/**
- * call_begin() - make a call known to the hooks deeper down
- * @call: on the caller's stack, its flags set
- *
- * Calls nest; the innermost is what call_current() finds. call_end() must follow.
- *
- * Context: task context.
- */
-void call_begin(struct call *call)
-{
-	struct hlist_bl_head *bucket = call_bucket();
-
-	call->task = current;
-	call->outer = call_current();
-	hlist_bl_lock(bucket);
-	hlist_bl_add_head(&call->node, bucket);
-	hlist_bl_unlock(bucket);
-}
-
-/**
- * call_end() - undo call_begin()
- * @call: the innermost call of the current task
- *
- * Context: task context.
- */
-void call_end(struct call *call)
-{
-	struct hlist_bl_head *bucket = call_bucket();
-
-	hlist_bl_lock(bucket);
-	hlist_bl_del(&call->node);
-	hlist_bl_unlock(bucket);
-}
 
 /**
  * call_find() - the innermost call of the current task
@@ -67,4 +35,35 @@ struct call *call_find(struct hlist_bl_head *bucket)
 	}
 	hlist_bl_unlock(bucket);
 	return found;
+}
+
+static bool any_in(struct hlist_bl_head *bucket, bool (*matches)(const struct call *call))
+{
+	struct hlist_bl_node *node;
+	struct call *call;
+	bool any = false;
+
+	hlist_bl_lock(bucket);
+	hlist_bl_for_each_entry(call, node, bucket, node)
+		any |= matches(call);
+	hlist_bl_unlock(bucket);
+	return any;
+}
+
+/**
+ * call_wait_for() - wait until calls that are under way have ended
+ * @matches: which of them
+ *
+ * A call that begins meanwhile sees what was written before. It is waited for, too, if
+ * it matches, so it had better end at once then.
+ *
+ * Context: may sleep.
+ */
+void call_wait_for(bool (*matches)(const struct call *call))
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(call_hash); i++)
+		while (any_in(&call_hash[i], matches))
+			msleep(20);
 }

@@ -4,9 +4,20 @@
 
 #include <linux/hash.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/types.h>
 /* Needs cpu_relax() and doesn't include it. */
 #include <linux/list_bl.h>
+
+/**
+ * struct penalty - a wait for being above a soft limit
+ * @ns: for how long
+ * @account_id: the account that it counts for
+ */
+struct penalty {
+	u64 ns;
+	u64 account_id;
+};
 
 /**
  * struct call - a call of the current task into the driver that hooks deeper
@@ -19,10 +30,8 @@
  * @bytes: how much it takes
  * @zero_pages: have the page allocator clear them, as the driver was told not to
  * @charged: result: the pages are, as the last two say
- * @srcu: charge.c's
- * @may_wait: the task can be made to wait when this call ends
- * @penalty_ns: result: for how long
- * @penalty_id: result: the account that it counts for
+ * @penalty: where to note that the task is to wait when this call ends; NULL if it
+ *	can't
  *
  * Lives on the stack of a replacement, so there is one for every call.
  */
@@ -35,16 +44,12 @@ struct call {
 	bool account_pages;
 	bool zero_pages;
 	bool charged;
-	int srcu;
 	u64 bytes;
-	bool may_wait;
-	u64 penalty_ns;
-	u64 penalty_id;
+	struct penalty *penalty;
 };
 
-void call_begin(struct call *call);
-void call_end(struct call *call);
 struct call *call_find(struct hlist_bl_head *bucket);
+void call_wait_for(bool (*matches)(const struct call *call));
 
 /* Several times as many as there are tasks inside the driver on a busy machine. */
 #define CALL_HASH_BITS	10
@@ -65,9 +70,49 @@ static inline struct hlist_bl_head *call_bucket(void)
 static inline struct call *call_current(void)
 {
 	struct hlist_bl_head *bucket = call_bucket();
+	unsigned long newest = (unsigned long)READ_ONCE(bucket->first) & ~LIST_BL_LOCKMASK;
 
-	/* A call of this task would be there. */
-	return likely(hlist_bl_empty(bucket)) ? NULL : call_find(bucket);
+	/* A call of this task would be there, on its stack. */
+	if (likely(!newest))
+		return NULL;
+	if (likely(object_is_on_stack((void *)newest)))
+		return hlist_bl_entry((struct hlist_bl_node *)newest, struct call, node);
+	/* Those of others can't be looked at without the lock. */
+	return call_find(bucket);
+}
+
+/**
+ * call_begin() - make a call known to the hooks deeper down
+ * @call: on the caller's stack, its flags set
+ *
+ * Calls nest; the innermost is what call_current() finds. call_end() must follow.
+ *
+ * Context: task context.
+ */
+static inline void call_begin(struct call *call)
+{
+	struct hlist_bl_head *bucket = call_bucket();
+
+	call->task = current;
+	call->outer = call_current();
+	hlist_bl_lock(bucket);
+	hlist_bl_add_head(&call->node, bucket);
+	hlist_bl_unlock(bucket);
+}
+
+/**
+ * call_end() - undo call_begin()
+ * @call: the innermost call of the current task
+ *
+ * Context: task context.
+ */
+static inline void call_end(struct call *call)
+{
+	struct hlist_bl_head *bucket = call_bucket();
+
+	hlist_bl_lock(bucket);
+	__hlist_bl_del(&call->node);
+	hlist_bl_unlock(bucket);
 }
 
 #endif /* UMACCT_CALL_H */

@@ -18,7 +18,6 @@
  * delays the task when it returns to user space.
  */
 #include <linux/gfp.h>
-#include <linux/srcu.h>
 
 #include "hooks/charge.h"
 #include "ledger/settings.h"
@@ -28,58 +27,29 @@
 DECLARE_REDIRECT(unsigned int, compute_gfp_mask, (void *nv, void *at));
 DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache, void *priv));
 
-/* Held by calls that rely on the hook; who disarms it waits for them. */
-DEFINE_STATIC_SRCU(charging_srcu);
-
 /**
  * charge_begin() - have the pages of the coming allocation charged
- * @call: becomes the current task's call
- * @bytes: how much it will take
+ * @call: says what it takes; becomes the current task's call
  * @zeroed: the driver's argument; cleared where the page allocator is to do it
  *
  * Context: process context, may sleep.
  * Return: CHARGE_ON if charge_end() must follow, CHARGE_OFF if nothing is to be charged,
  *	CHARGE_REFUSED if the driver's mask can't be changed.
  */
-enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed)
+enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 {
-	int srcu;
-
 	if (!memcg_charges_current() || driver_profile(HOOK_NVIDIA)->native_charge)
 		return CHARGE_OFF;
-	srcu = srcu_read_lock(&charging_srcu);
+	call->zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools;
+	call_begin(call);
+	/* Who disarms the hook says so first, and waits for those that are known by then. */
 	if (unlikely(!hook_armed(&hook_gfp))) {
-		srcu_read_unlock(&charging_srcu, srcu);
+		call_end(call);
 		return READ_ONCE(hook_gfp.state) == UMACCT_HOOK_FAILED ? CHARGE_REFUSED : CHARGE_OFF;
 	}
-	*call = (struct call) {
-		.account_pages = true,
-		.bytes = bytes,
-		.zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools,
-		.srcu = srcu,
-	};
-	call_begin(call);
 	if (call->zero_pages)
 		*zeroed = 0;
-	/* For sparse: charge_end() has it from here. */
-	__release(&charging_srcu);
 	return CHARGE_ON;
-}
-
-/**
- * charge_end() - the allocation is made, or not
- * @call: what charge_begin() said CHARGE_ON to
- *
- * Context: process context.
- * Return: true if its pages were charged, and cleared where the driver was told not to.
- *	Otherwise charge_undo() must follow if the allocation was made.
- */
-bool charge_end(struct call *call)
-{
-	call_end(call);
-	__acquire(&charging_srcu);
-	srcu_read_unlock(&charging_srcu, call->srcu);
-	return call->charged;
 }
 
 /**
@@ -148,9 +118,14 @@ static bool charge_wanted(void)
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
 
+static bool relies_on_hook(const struct call *call)
+{
+	return call->account_pages;
+}
+
 static void charge_quiesce(void)
 {
-	synchronize_srcu(&charging_srcu);
+	call_wait_for(relies_on_hook);
 }
 
 /**

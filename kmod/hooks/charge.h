@@ -17,10 +17,23 @@ enum charge_answer {
 	CHARGE_REFUSED,
 };
 
-enum charge_answer charge_begin(struct call *call, u64 bytes, u8 *zeroed);
-bool charge_end(struct call *call);
+enum charge_answer charge_begin(struct call *call, u8 *zeroed);
 void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
 bool charge_possible(const char **why);
+
+/**
+ * charge_end() - the allocation is made, or not
+ * @call: what charge_begin() said CHARGE_ON to
+ *
+ * Context: process context.
+ * Return: true if its pages were charged, and cleared where the driver was told not to.
+ *	Otherwise charge_undo() must follow if the allocation was made.
+ */
+static inline bool charge_end(struct call *call)
+{
+	call_end(call);
+	return call->charged;
+}
 
 /* Does the driver charge this task's pages by itself? */
 static inline bool charge_by_driver(void)

@@ -37,12 +37,10 @@ void throttle_note(u64 penalty_ns, u64 account_id)
 {
 	struct call *call = call_current();
 
-	while (call && !call->may_wait)
+	while (call && !call->penalty)
 		call = call->outer;
-	if (call && penalty_ns > call->penalty_ns) {
-		call->penalty_ns = penalty_ns;
-		call->penalty_id = account_id;
-	}
+	if (call && penalty_ns > call->penalty->ns)
+		*call->penalty = (struct penalty) { .ns = penalty_ns, .account_id = account_id };
 }
 
 static void throttle_count(u64 account_id, u64 ns)
@@ -55,27 +53,28 @@ static void throttle_count(u64 account_id, u64 ns)
 	raw_spin_unlock(&ledger_lock);
 }
 
-static void throttle_wait(const struct call *call)
+static void throttle_wait(const struct penalty *penalty)
 {
-	ktime_t delay = ns_to_ktime(call->penalty_ns), start = ktime_get();
+	ktime_t delay = ns_to_ktime(penalty->ns), start = ktime_get();
 
 	__set_current_state(TASK_KILLABLE);
 	schedule_hrtimeout(&delay, HRTIMER_MODE_REL);
 	__set_current_state(TASK_RUNNING);
-	throttle_count(call->penalty_id, ktime_to_ns(ktime_sub(ktime_get(), start)));
+	throttle_count(penalty->account_id, ktime_to_ns(ktime_sub(ktime_get(), start)));
 }
 
 long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct call call = { .may_wait = true, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
+	struct penalty penalty = { 0 };
+	struct call call = { .penalty = &penalty, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
 	long ret;
 
 	probe_enter(&hook_ioctl.probe);
 	call_begin(&call);
 	ret = original_ioctl(file, cmd, arg);
 	call_end(&call);
-	if (call.penalty_ns)
-		throttle_wait(&call);
+	if (penalty.ns)
+		throttle_wait(&penalty);
 	probe_leave(&hook_ioctl.probe);
 	return ret;
 }
