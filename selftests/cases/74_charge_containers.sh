@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# image: containers
 #
 # A container runtime's --memory holds for the driver's memory where charging is on,
 # and its statistics show it; where it is off, neither. Containers are podman's and

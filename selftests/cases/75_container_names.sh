@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# image: containers
 #
 # Containers are known by the names that people gave them, whichever runtime runs
 # them: podman's, containerd's own, and containerd's as Kubernetes has them laid out.

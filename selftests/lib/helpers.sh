@@ -180,7 +180,7 @@ needs_kernel_alloc() {
 	[ -c "$KERNEL_ALLOC" ] || load umacct_test_alloc || skip_all "no umacct_test_alloc.ko"
 }
 
-# The rig brings a container runtime only for cases that call this.
+# The image has one: containers.
 needs_containers() {
 	[ -x /containers/usr/bin/podman ] || skip_all "no container runtime in /containers"
 }

@@ -3,8 +3,8 @@
 #
 # run_cases.sh [GLOB]: runs the cases whose names match, in order, and prints one
 # TAP stream: a line for each case, with the case's own TAP indented above it.
-# Exits 0 if none failed. A case with "# boot: " in its head needs a kernel that was
-# booted for it, and runs only where CASE_OWN has its name.
+# Exits 0 if none failed. What a case's head says of the machine that it needs is in
+# heads.sh; without CASE_MACHINE, those that need none in particular are run.
 
 dir=$(cd "$(dirname "$0")/.." && pwd)
 glob=${1:-*}
@@ -12,13 +12,17 @@ glob=${1:-*}
 results=${TMPDIR:-/tmp}/umacct-case.$$
 trap 'rm -f "$results"' EXIT
 
+# shellcheck source=/dev/null
+. "$dir/lib/heads.sh"
+
 set --
 for path in "$dir"/cases/*.sh; do
 	name=${path##*/}
 	name=${name%.sh}
-	own=
-	! grep -q '^# boot: ' "$path" || own=$name
-	[ "$own" = "${CASE_OWN-}" ] || continue
+	read_head "$path"
+	# shellcheck disable=SC2154 # read_head sets these
+	[ "$head_machine" = "${CASE_MACHINE-}" ] || continue
+	[ "${head_cell:-${CASE_CELL-}}" = "${CASE_CELL-}" ] || continue
 	# shellcheck disable=SC2254 # the glob is meant as one
 	case $name in
 	$glob) set -- "$@" "$path" ;;

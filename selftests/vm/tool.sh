@@ -121,12 +121,13 @@ configure_tool() {
 	esac
 }
 
-# install_libraries ROOT PROGRAM: its loader, and every library that it needs.
+# install_libraries ROOT FILE: the loader of a program, and every library that it or a
+# library needs.
 install_libraries() {
 	local root=$1 name file loader dir
 	local -a wanted=("$2")
 	loader=$("${cross}readelf" -l "$2" | sed -n 's/.*program interpreter: \(.*\)\]/\1/p')
-	mkdir -p "$root/lib" "$root${loader%/*}"
+	mkdir -p "$root/lib"
 	while [[ ${#wanted[@]} -gt 0 ]]; do
 		file=${wanted[0]}
 		wanted=("${wanted[@]:1}")
@@ -139,5 +140,8 @@ install_libraries() {
 			wanted+=("$root/lib/$name")
 		done < <("${cross}readelf" -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 	done
+	# A library has none.
+	[[ $loader ]] || return 0
+	mkdir -p "$root${loader%/*}"
 	cp -nL "$root/lib/${loader##*/}" "$root$loader"
 }

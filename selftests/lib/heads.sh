@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# shellcheck disable=SC2034 # who sources this uses it
+#
+# What the head of a case says of the machine that it needs:
+#
+#   # boot: PARAMETERS   one of its own, booted with those
+#   # image: NAME        one that has what vm/images/NAME.sh says; cases with the same image
+#                        share it
+#   # cell: CELL         it runs in this cell alone
+
+# read_head FILE: sets head_boot, head_image and head_cell, and head_machine: the machine's
+# name, empty for that of most cases.
+read_head() {
+	head_boot='' head_image='' head_cell='' head_machine=''
+	while read -r head_mark head_word head_value; do
+		case $head_mark$head_word in
+		'#boot:') head_boot=$head_value head_machine=own:${1##*/} ;;
+		'#image:') head_image=$head_value head_machine=image:$head_value ;;
+		'#cell:') head_cell=$head_value ;;
+		'#'*) ;;
+		*) break ;;
+		esac
+	done <"$1"
+}
