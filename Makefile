@@ -6,18 +6,21 @@
 VERSION := $(shell cat VERSION)
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
+BUILD ?= build/tool
 DKMS_SOURCE := /usr/src/umacct-$(VERSION)
 
 help:
 	@echo "make module        build umacct.ko for the running kernel (or KDIR=...)"
 	@echo "make tool          build the umacct command"
-	@echo "make install       install both (as root); uninstall removes them"
+	@echo "make install       install both (as root; DESTDIR, PREFIX); uninstall removes them"
 	@echo "make dkms-install  install the tool, and the module through DKMS"
+	@echo "make deb           build Debian's packages, in build/deb"
 	@echo "make setup         install, through apt, what building needs"
 	@echo "make demo          see it at work in a virtual machine, without a GPU"
 	@echo "make test          every test; for one of them, see selftests/vm/run --help"
 	@echo "make test-long     those, and what takes too long for every day"
 	@echo "make torture       storms: MINUTES=, SEED=, CELL="
+	@echo "make test-install  install the packages in a folder, use them, remove them"
 	@echo "make bench         what umacct costs, counted in instructions"
 	@echo "make lint          checkpatch, sparse, clang-tidy and the like"
 	@echo "make clean         remove what was built (not the tests' cache)"
@@ -26,34 +29,60 @@ module:
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/kmod modules
 
 tool:
-	cmake -S . -B build/tool -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-	cmake --build build/tool
+	cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	cmake --build $(BUILD)
 
-install: module install-tool
-	$(MAKE) -C $(KDIR) M=$(CURDIR)/kmod modules_install
-	depmod -a
+install: module install-tool install-conf
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/kmod INSTALL_MOD_PATH=$(DESTDIR) modules_install
+	[ "$(DESTDIR)" ] || depmod -a
 
 install-tool: tool
-	cmake --install build/tool
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+# The module's parameters, and that it is loaded at boot. What was edited stays.
+install-conf:
+	install -D -m 644 packaging/modules-load.conf $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
+	[ -e $(DESTDIR)/etc/modprobe.d/umacct.conf ] || \
+		install -D -m 644 packaging/modprobe.conf $(DESTDIR)/etc/modprobe.d/umacct.conf
+
+# The module's source, as DKMS takes it.
+install-source: install-conf
+	install -d $(DESTDIR)$(DKMS_SOURCE)/kmod $(DESTDIR)$(DKMS_SOURCE)/include
+	cd kmod && find . -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild | \
+		cpio --quiet -pdm $(abspath $(DESTDIR)$(DKMS_SOURCE)/kmod)
+	install -m 644 include/*.h $(DESTDIR)$(DKMS_SOURCE)/include
+	install -m 644 VERSION $(DESTDIR)$(DKMS_SOURCE)
+	sed 's/#MODULE_VERSION#/$(VERSION)/' dkms.conf >$(DESTDIR)$(DKMS_SOURCE)/dkms.conf
+	# Before 3.2, DKMS says "make clean" there whether or not that is needed.
+	echo 'clean:' >$(DESTDIR)$(DKMS_SOURCE)/Makefile
+
+dkms-install: install-tool install-source
+	dkms install umacct/$(VERSION)
 
 uninstall:
-	-rmmod umacct
-	-[ ! -d $(DKMS_SOURCE) ] || dkms remove umacct/$(VERSION) --all
-	rm -rf $(DKMS_SOURCE)
-	find /lib/modules -name 'umacct.ko*' -delete
-	depmod -a
-	[ ! -e build/tool/install_manifest.txt ] || xargs rm -f <build/tool/install_manifest.txt
+	[ "$(DESTDIR)" ] || ! [ -e /sys/module/umacct ] || rmmod umacct
+	[ "$(DESTDIR)" ] || ! [ -d $(DKMS_SOURCE) ] || dkms remove umacct/$(VERSION) --all
+	rm -rf $(DESTDIR)$(DKMS_SOURCE) $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
+	! cmp -s packaging/modprobe.conf $(DESTDIR)/etc/modprobe.d/umacct.conf || \
+		rm $(DESTDIR)/etc/modprobe.d/umacct.conf
+	! [ -d $(DESTDIR)/lib/modules ] || \
+		find $(DESTDIR)/lib/modules -name 'umacct.ko*' -delete
+	[ "$(DESTDIR)" ] || depmod -a
+	! [ -e $(BUILD)/install_manifest.txt ] || \
+		sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | xargs rm -f
+	rm -rf $(DESTDIR)$(PREFIX)/share/umacct
 
-dkms-install: install-tool
-	install -d $(DKMS_SOURCE)/kmod $(DKMS_SOURCE)/include
-	cd kmod && find . -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild | \
-		cpio --quiet -pdm $(DKMS_SOURCE)/kmod
-	install -m 644 include/*.h $(DKMS_SOURCE)/include
-	install -m 644 VERSION $(DKMS_SOURCE)
-	sed 's/@VERSION@/$(VERSION)/' dkms.conf >$(DKMS_SOURCE)/dkms.conf
-	# Before 3.2, DKMS says "make clean" there whether or not that is needed.
-	echo 'clean:' >$(DKMS_SOURCE)/Makefile
-	dkms install umacct/$(VERSION)
+# Built in a copy, so that nothing of it lies here; what did not change is not built again.
+deb:
+	mkdir -p build/deb/source
+	rm -f build/deb/*.*
+	find build/deb/source -mindepth 1 -maxdepth 1 ! -name 'obj-*' -exec rm -rf {} +
+	find . -path ./build -prune -o -path ./.git -prune -o -type f ! -name '*.o' ! -name '*.ko' \
+		! -name '*.mod' ! -name '*.mod.c' ! -name '*.cmd' -print | \
+		cpio --quiet -pdm build/deb/source
+	cd build/deb/source && DEB_BUILD_OPTIONS="noautodbgsym $$DEB_BUILD_OPTIONS" \
+		dpkg-buildpackage -b -us -uc -nc
+	@ls build/deb/*.deb
 
 setup:
 	selftests/setup build
@@ -74,6 +103,9 @@ torture: setup-tests
 	selftests/torture $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(CELL),--cell $(CELL))
 
+test-install: setup-tests
+	selftests/install
+
 bench: setup-tests
 	selftests/vm/bench
 
@@ -84,5 +116,5 @@ clean:
 	rm -rf build
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
-.PHONY: help module tool install install-tool uninstall dkms-install setup setup-tests demo test test-long \
-	torture bench lint clean
+.PHONY: help module tool install install-tool install-conf install-source dkms-install uninstall \
+	deb setup setup-tests demo test test-long test-install torture bench lint clean

@@ -103,7 +103,11 @@ TEST_F(Doctor, SecureBootAndLockdown) {
 TEST_F(Doctor, Dkms) {
     expect("dkms", "ok", "not used", 0);
     sandbox_.write("var/lib/dkms/umacct/0.1.0/6.1.0-old/x86_64/log/make.log", "");
+    expect("dkms", "warn", "not built for kernel 6.12.1-test, whose headers are not installed", 0);
+    EXPECT_EQ(check("dkms")["hint"], "apt install linux-headers-6.12.1-test; DKMS builds it then");
+    sandbox_.write("lib/modules/6.12.1-test/build/include/linux/kernel.h", "");
     expect("dkms", "warn", "not built for kernel 6.12.1-test", 0);
+    EXPECT_EQ(check("dkms")["hint"], "dkms autoinstall; its log is in /var/lib/dkms/umacct");
     sandbox_.write("var/lib/dkms/umacct/0.1.0/6.12.1-test/x86_64/log/make.log", "");
     expect("dkms", "ok", "built for kernel 6.12.1-test", 0);
 }

@@ -89,10 +89,11 @@ constexpr std::array<std::string_view, 3> names{"ok", "warn", "fail"};
 int report_absence(const Error &error, doctor::Findings &found) {
     const bool missing = error.failure() == Failure::missing;
 
-    found.add(Health::fail, "module", missing ? "umacct.ko is not loaded" : error.what(),
-              missing || error.hint().empty()
-                  ? "modprobe umacct; to build it: 'make install' or 'make dkms-install'"
-                  : error.hint());
+    found.add(
+        Health::fail, "module", missing ? "umacct.ko is not loaded" : error.what(),
+        missing || error.hint().empty()
+            ? "modprobe umacct; if there is none: apt install umacct-dkms, or 'make dkms-install'"
+            : error.hint());
     return static_cast<int>(error.failure());
 }
 

@@ -48,7 +48,8 @@ void check_installed(const Examined &at, Findings &found) {
               fmt::format("umacct.ko is {}installed for kernel {}", installed ? "" : "not ",
                           at.release()),
               installed ? ""
-                        : "'make install' or 'make dkms-install', else it is gone after a boot");
+                        : "apt install umacct-dkms, 'make install' or 'make dkms-install', else "
+                          "it is gone after a boot");
 }
 
 /// Secure Boot and lockdown let only signed modules in.
@@ -82,6 +83,7 @@ void check_signature(const Examined &at, Findings &found) {
 void check_dkms(const Examined &at, Findings &found) {
     const fs::path tree = at.file("var/lib/dkms/umacct");
     std::error_code error;
+    const bool headers = is_there(at.file("lib/modules") / at.release() / "build/include");
     bool known = false;
     bool built = false;
 
@@ -95,8 +97,12 @@ void check_dkms(const Examined &at, Findings &found) {
     else
         found.add(
             built ? Health::ok : Health::warn, "dkms",
-            fmt::format("umacct is {} for kernel {}", built ? "built" : "not built", at.release()),
-            built ? "" : "dkms autoinstall; its log is in /var/lib/dkms/umacct");
+            fmt::format("umacct is {} for kernel {}{}", built ? "built" : "not built", at.release(),
+                        built || headers ? "" : ", whose headers are not installed"),
+            built ? ""
+            : headers
+                ? "dkms autoinstall; its log is in /var/lib/dkms/umacct"
+                : fmt::format("apt install linux-headers-{}; DKMS builds it then", at.release()));
 }
 
 } // namespace
