@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 namespace umacct {
@@ -19,6 +21,15 @@ constexpr std::array ending{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 // Those of faults and of job control do to us what they do to everybody.
 constexpr std::array left_alone{SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT, SIGSYS,
                                 SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGURG,  SIGWINCH};
+
+/// Of who isn't root and has some all the same, as a service may.
+bool drop_capabilities() {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
+
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return syscall(SYS_capset, &header, none.data()) == 0;
+}
 
 } // namespace
 
@@ -163,7 +174,7 @@ bool drop_privileges(uid_t user) {
     int signal = 0;
 
     if (geteuid() != 0)
-        return true;
+        return drop_capabilities();
     prctl(PR_GET_PDEATHSIG, &signal);
     if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
         setresuid(user, user, user) != 0)

@@ -112,7 +112,8 @@ void die_with_parent();
 
 constexpr uid_t nobody = 65534;
 
-/// Becomes that user, without groups; nothing happens to who isn't root. Whether it worked.
+/// Becomes that user, without groups; who isn't root stays who it is, and loses its
+/// capabilities. Whether it worked.
 bool drop_privileges(uid_t user);
 
 /// Runs work in a child process which has no file open; what it returns, or nothing when

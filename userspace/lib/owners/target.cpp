@@ -145,18 +145,6 @@ std::optional<FoundBy> matches(const Owner &owner, const Word &word) {
     return std::nullopt;
 }
 
-/// Whoever runs in a container, a service or a session can make cgroups in it.
-bool is_made_inside(std::string_view path, const Owners &owners) {
-    for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
-        const auto owner = owners.of(at);
-
-        if (owner && (owner->kind == OwnerKind::container ||
-                      (owner->kind == OwnerKind::unit && !owner->id.ends_with(".slice"))))
-            return true;
-    }
-    return false;
-}
-
 struct Match {
     std::string path;
     Owner owner;
@@ -242,6 +230,17 @@ std::string_view name_of(FoundBy found) {
     static constexpr std::array<std::string_view, 5> names{"path", "unit", "name", "id", "pid"};
 
     return names.at(static_cast<std::size_t>(found));
+}
+
+bool is_made_inside(std::string_view path, const Owners &owners) {
+    for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
+        const auto owner = owners.of(at);
+
+        if (owner && (owner->kind == OwnerKind::container ||
+                      (owner->kind == OwnerKind::unit && !owner->id.ends_with(".slice"))))
+            return true;
+    }
+    return false;
 }
 
 Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners) {

@@ -24,6 +24,9 @@ struct Target {
 /// "path", "unit", "name", "id", "pid".
 std::string_view name_of(FoundBy found);
 
+/// Whoever runs in a container, a service or a session can make cgroups in it, with any name.
+bool is_made_inside(std::string_view path, const Owners &owners);
+
 /// Understands, and the first that there is wins:
 ///  1. a path: of a directory in the cgroup file system where it begins with "./" or
 ///     "../", else of a cgroup, with or without the mount point or the first "/";
