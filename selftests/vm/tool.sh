@@ -40,9 +40,10 @@ build_tool() { # READY
 	mkdir -p "$work"
 	configure_tool
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
-		cmake --build "$to" --target umacct check_json -j "$jobs"
+		cmake --build "$to" --target umacct umacctd check_json -j "$jobs"
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
 	install_libraries "$work" "$work/usr/bin/umacct"
+	install_libraries "$work" "$work/usr/sbin/umacctd"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
 	install_guest_programs "$work"

@@ -27,6 +27,8 @@ public:
         if (module_.refuse_with)
             throw RequestError(*module_.refuse_with, "the fake module refuses",
                                module_.refused_attribute);
+        if (module_.refuse_in > 0 && --module_.refuse_in == 0)
+            throw RequestError(EINVAL, "the fake module refuses this one", 0);
         module_.changes.push_back({command, attributes});
         if (module_.on_change)
             module_.on_change();

@@ -26,9 +26,10 @@ struct FakeModule {
 
     std::uint64_t sent_while_watching = 0; ///< added to events_sent by the first receive()
 
-    int interruptions = 0;               ///< that many dumps are interrupted
-    std::optional<int> fail_with;        ///< errno that everything gets
-    std::optional<int> refuse_with;      ///< errno that every change gets
+    int interruptions = 0;          ///< that many dumps are interrupted
+    std::optional<int> fail_with;   ///< errno that everything gets
+    std::optional<int> refuse_with; ///< errno that every change gets
+    int refuse_in = 0; ///< the change that comes as that one is refused, alone; 0 for none
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
     Enforcement enforcement;         ///< of every change

@@ -14,7 +14,7 @@ fail() {
 	failed=1
 }
 
-mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc complains"
+mandoc -Tlint -W warning "$man"/*.[158] || fail "mandoc complains"
 
 # The options that a page explains, and those that the parser has.
 explained() { # PAGE

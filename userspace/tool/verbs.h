@@ -28,6 +28,7 @@ std::span<const Verb> verbs();
 Action add_audit(CLI::App &verb);
 Action add_charge(CLI::App &verb);
 Action add_complete(CLI::App &verb);
+Action add_config(CLI::App &verb);
 Action add_doctor(CLI::App &verb);
 Action add_limit(CLI::App &verb);
 Action add_ls(CLI::App &verb);

@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# umacctd: a cgroup that appears has its limits at once, again when it is made anew, and
+# for as long as the module is there, whatever becomes of the daemon. A policy that is read again takes effect as a whole or not at all.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it sets limits by a policy of its own, in /etc"
+needs_accounting
+
+LOG=$TEST_DIR/log
+
+daemon_start() {
+	/usr/sbin/umacctd 2>>"$LOG" &
+	daemon=$!
+	holders="$holders $daemon"
+	eventually grep -q 'in force' "$LOG"
+}
+
+# The soft limit is the policy's mark; a rule for a whole subtree, and one that is first.
+policy() { # HARD
+	cat >/etc/umacct.toml <<-END
+		[machine]
+		reserve = "64M"
+
+		[[rule]]
+		name = "special"
+		cgroup = "$(cgroup_path special)"
+		hard = "8M"
+
+		[[rule]]
+		name = "all"
+		cgroup = "$(cgroup_path '**')"
+		hard = "$1"
+		soft = "1M"
+	END
+}
+
+reload() {
+	: >"$LOG"
+	kill -HUP "$daemon"
+	eventually grep -q "$1" "$LOG"
+}
+
+has_limit() { # NAME BYTES
+	account_is "$1" hard "$2"
+}
+
+# How long from the making of a cgroup until the module has its limit, in ms.
+appears_in() { # NAME
+	appears_path=$(cgroup_path "$1")
+	appears_from=$(now_ms)
+	cgroup_leaf "$1"
+	while :; do
+		while read -r appears_line; do
+			case $appears_line in
+			*" $appears_path "*" $((4 * MIB)) "*) break 2 ;;
+			esac
+		done <"$DEBUGFS/accounts"
+		[ $(($(now_ms) - appears_from)) -lt 5000 ] || break
+	done
+	echo $(($(now_ms) - appears_from))
+}
+
+policy 4M
+cgroup_leaf before
+check "the daemon starts" daemon_start
+check "what is there has its limit" has_limit before $((4 * MIB))
+is "the reserve is set" "$(status_field reserve)" $((64 * MIB))
+is "the limit's source can be asked for" \
+	"$(umacct config explain --json "$(cgroup_path before)" | json_field rule)" all
+
+cgroup_leaf after
+check "what appears has its limit" eventually has_limit after $((4 * MIB))
+cgroup_leaf special
+check "the first rule that is for it wins" eventually has_limit special $((8 * MIB))
+is "and says all of it" "$(account special soft)" null
+cgroup_leaf after/in/deep
+check "what appears below it, too" eventually has_limit after/in/deep $((4 * MIB))
+
+start_in after holder
+ask holder open
+ask holder fill 1M
+is "and it holds" "$(reply_field count)" 4
+ask holder free all
+
+# A restart: the cgroup goes, and comes again.
+tell holder exit
+gone "$pid"
+cgroup_remove "$(cgroup_path after)"
+cgroup_leaf after
+check "made anew, it has its limit again" eventually has_limit after $((4 * MIB))
+
+# The quickest: whatever else this machine has to do, a daemon that looked at intervals
+# would not be so.
+quickest=5000
+for i in 1 2 3 4 5 6 7 8; do
+	took=$(appears_in "quick$i")
+	diag "after $took ms"
+	[ "$took" -ge "$quickest" ] || quickest=$took
+done
+check "within 100 ms" [ "$quickest" -le 100 ]
+
+policy 5M
+check "a policy is read again" reload 'was read again'
+check "and takes effect" has_limit before $((5 * MIB))
+check "and says what changed" grep -q "/before: hard 4.00 MiB -> 5.00 MiB (all, " "$LOG"
+check "and where nothing does, nothing" fails grep -q "/special:" "$LOG"
+printf '[[rule]]\ncgroup = "%s"\nhard = "1M"\n' "$(cgroup_path before)" >>/etc/umacct.toml
+echo 'hrad = "1M"' >>/etc/umacct.toml
+check "a wrong one is refused, with its place" reload '/etc/umacct.toml:17:1: a rule has no'
+check "and nothing changes" has_limit before $((5 * MIB))
+umacct config check 2>"$TEST_DIR/err"
+is "config check says so, too" "$?" 2
+check "with the place" grep -q '^/etc/umacct.toml:17:1: ' "$TEST_DIR/err"
+policy 5M
+
+kill -KILL "$daemon"
+gone "$daemon"
+check "killed, its limits stay" has_limit before $((5 * MIB))
+limit after --hard 3M
+cgroup_leaf while_away
+: >"$LOG"
+check "it starts again" daemon_start
+check "what came meanwhile has its limit" has_limit while_away $((5 * MIB))
+check "what a person changed is as the policy says" has_limit after $((5 * MIB))
+check "and what is as it should be is left alone" fails grep -q "/before:" "$LOG"
+
+# The module goes, and all limits with it; and comes again.
+: >"$LOG"
+rmmod umacct
+check "that the module goes is told" eventually grep -q 'was unloaded' "$LOG"
+load umacct
+check "when it comes, all has its limits" eventually has_limit before $((5 * MIB))
+
+kill -TERM "$daemon"
+check "it ends when it is asked to" gone "$daemon"
+rm /etc/umacct.toml
+umacct reserve off >/dev/null
+
+done_testing

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// umacctd's loop: cgroups that appear, signals, the module's coming and going.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "daemon/enforcer.h"
+#include "lib/host/cgroup_watch.h"
+#include "lib/machine.h"
+#include "lib/module/connection.h"
+
+namespace umacct {
+
+class Daemon {
+public:
+    /// root: where /etc is, for the policy. Throws Error.
+    Daemon(Connection::Connect connect, const std::filesystem::path &proc,
+           const std::filesystem::path &root);
+
+    /// Until SIGTERM or SIGINT. Throws Error.
+    void run();
+
+private:
+    void take_changes();
+    void take_signal(int signals);
+    void reload();
+    /// What is to be looked at every second: the module, and that we live.
+    void tick();
+    void connect();
+    std::chrono::milliseconds patience() const;
+
+    Connection connection_;
+    Machine machine_;
+    Enforcer enforcer_;
+    CgroupWatch watch_;
+    bool connected_ = false;
+    bool told_missing_ = false;
+    bool stopping_ = false;
+    Enforcer::Clock::time_point next_tick_{};
+};
+
+} // namespace umacct

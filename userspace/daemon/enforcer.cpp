@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/enforcer.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lib/error.h"
+#include "lib/text.h"
+#include "lib/units.h"
+
+namespace umacct {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A runtime makes the cgroup first, and may tell its name a little later.
+constexpr auto retry_after = 50ms;
+constexpr auto name_may_take = 10s;
+
+std::string words_of(const Limit &limit) {
+    return format_limit(limit);
+}
+
+std::string words_of(bool on) {
+    return on ? "on" : "off";
+}
+
+std::string words_of(umacct_charge_mode mode) {
+    return std::string(name_of(mode));
+}
+
+Limit as_limit(std::uint64_t bytes) {
+    return bytes == UMACCT_UNLIMITED ? Limit{} : Limit{bytes};
+}
+
+/// "hard max -> 40.00 GiB, view off -> on"
+class Differences {
+public:
+    template <class Value>
+    void add(const char *what, const Value &before, const Value &after) {
+        if (before != after)
+            text_ += fmt::format("{}{} {} -> {}", text_.empty() ? "" : ", ", what, words_of(before),
+                                 words_of(after));
+    }
+
+    void add_time(const char *what, std::uint64_t before, std::uint64_t after) {
+        if (before != after)
+            text_ += fmt::format("{}{} {} -> {}", text_.empty() ? "" : ", ", what,
+                                 format_time(before), format_time(after));
+    }
+
+    const std::string &text() const { return text_; }
+
+private:
+    std::string text_;
+};
+
+/// What of a change isn't so already, in words; the rest is taken out of it.
+std::string reduce(AccountChange &change, const Account &now) {
+    Differences differences;
+    const auto keep = [](auto &wanted, const auto &is) {
+        if (wanted && *wanted == is)
+            wanted.reset();
+    };
+
+    if (change.hard)
+        differences.add("hard", now.hard, as_limit(*change.hard));
+    if (change.soft)
+        differences.add("soft", now.soft, as_limit(*change.soft));
+    if (change.throttle_ns)
+        differences.add_time("throttle", now.throttle_ns, *change.throttle_ns);
+    if (change.view)
+        differences.add("view", now.view, *change.view);
+    if (change.charge)
+        differences.add("charge", now.charge, *change.charge);
+    keep(change.hard, now.hard.value_or(UMACCT_UNLIMITED));
+    keep(change.soft, now.soft.value_or(UMACCT_UNLIMITED));
+    keep(change.throttle_ns, now.throttle_ns);
+    keep(change.view, now.view);
+    keep(change.charge, now.charge);
+    return differences.text();
+}
+
+/// What the last rule set and the next one doesn't goes.
+AccountChange with_reset(AccountChange next, const AccountChange &last) {
+    if (last.hard && !next.hard)
+        next.hard = UMACCT_UNLIMITED;
+    if (last.soft && !next.soft)
+        next.soft = UMACCT_UNLIMITED;
+    if (last.throttle_ns && !next.throttle_ns)
+        next.throttle_ns = 0;
+    if (last.view && !next.view)
+        next.view = false;
+    if (last.charge && !next.charge)
+        next.charge = UMACCT_CHARGE_INHERIT;
+    return next;
+}
+
+/// As it is, of all that the change is about.
+AccountChange before(const AccountChange &change, const Account &now) {
+    AccountChange before;
+
+    if (change.hard)
+        before.hard = now.hard.value_or(UMACCT_UNLIMITED);
+    if (change.soft)
+        before.soft = now.soft.value_or(UMACCT_UNLIMITED);
+    if (change.throttle_ns)
+        before.throttle_ns = now.throttle_ns;
+    if (change.view)
+        before.view = now.view;
+    if (change.charge)
+        before.charge = now.charge;
+    return before;
+}
+
+} // namespace
+
+Enforcer::Enforcer(Connection &connection, Machine &machine, Policy policy, Tell tell)
+    : connection_(connection),
+      machine_(machine),
+      policy_(std::move(policy)),
+      tell_(std::move(tell)),
+      total_(machine.meminfo().total()) {}
+
+void Enforcer::follow(const std::vector<std::string> &appeared,
+                      const std::vector<std::string> &gone) {
+    // One of the same name may be there again: then it appeared.
+    for (const std::string &path : gone) {
+        known_.erase(path);
+        unnamed_.erase(path);
+    }
+    for (const std::string &path : appeared)
+        known_[path] = {};
+    if (!appeared.empty())
+        machine_.refresh_owners();
+    for (const std::string &path : appeared)
+        try_to_apply(path);
+}
+
+void Enforcer::apply_all() {
+    machine_.refresh_owners();
+    try {
+        apply_machine({});
+    } catch (const Error &error) {
+        if (error.failure() == Failure::missing || error.failure() == Failure::permission)
+            throw;
+        // Where charging can't be, limits still can.
+        tell_(fmt::format("[machine]: {}", error.what()));
+    }
+    for (auto &[path, known] : known_) {
+        known.set = {};
+        try_to_apply(path);
+    }
+}
+
+void Enforcer::replace(Policy policy) {
+    const auto known = known_;
+    const Policy last = std::exchange(policy_, std::move(policy));
+    std::optional<Status> status;
+    Undos undos;
+
+    try {
+        status = connection_.module().status();
+        machine_.refresh_owners();
+        apply_machine(last);
+        for (const auto &[path, ignored] : known)
+            apply(path, &undos);
+    } catch (const Error &error) {
+        // Nothing is set without a module, so nothing is undone.
+        if (error.failure() == Failure::missing)
+            throw;
+        policy_ = last;
+        known_ = known;
+        if (status)
+            roll_back(undos, *status);
+        throw;
+    }
+}
+
+void Enforcer::retry() {
+    const auto waiting = std::exchange(unnamed_, {});
+
+    due_.reset();
+    machine_.refresh_owners();
+    for (const auto &[path, until] : waiting) {
+        unnamed_.emplace(path, until);
+        try_to_apply(path);
+    }
+}
+
+void Enforcer::apply_machine(const Policy &last) {
+    Module &module = connection_.module();
+    const Status now = module.status();
+    // What the last one set and this one doesn't mention is switched off.
+    const std::uint64_t reserve = policy_.reserve ? policy_.reserve->of(total_)
+                                  : last.reserve  ? 0
+                                                  : now.reserve;
+    const umacct_charge_mode charge =
+        policy_.charge.value_or(last.charge ? UMACCT_CHARGE_OFF : now.charge_default);
+
+    if (reserve != now.reserve) {
+        module.set_reserve(reserve);
+        tell_(fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(reserve)));
+    }
+    if (charge != now.charge_default) {
+        module.set_charge_default(charge);
+        tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(charge)));
+    }
+}
+
+void Enforcer::apply(const std::string &path, Undos *undos) {
+    const auto known = known_.find(path);
+
+    if (known == known_.end())
+        return;
+    const auto owner = machine_.owners().of(path);
+    const Rule *rule = policy_.match({.path = path,
+                                      .owner = owner ? &*owner : nullptr,
+                                      .inside = is_made_inside(path, machine_.owners())});
+    if (policy_.needs_names())
+        wait_for_name(path, owner);
+    change(path, known->second, rule, undos);
+}
+
+void Enforcer::try_to_apply(const std::string &path) {
+    try {
+        apply(path, nullptr);
+    } catch (const Error &error) {
+        if (error.failure() == Failure::missing)
+            throw;
+        tell_(fmt::format("{}: {}", printable(path), error.what()));
+    }
+}
+
+void Enforcer::change(const std::string &path, Known &known, const Rule *rule, Undos *undos) {
+    const AccountChange wanted = rule != nullptr ? rule->change(total_) : AccountChange{};
+    AccountChange next = with_reset(wanted, known.set);
+
+    if (next.empty())
+        return;
+    try {
+        Module &module = connection_.module();
+
+        known.id = machine_.cgroups().id(path);
+        const Account now = module.account(known.id).value_or(Account{});
+        const std::string words = reduce(next, now);
+        if (!next.empty()) {
+            module.set_account(known.id, next);
+            if (undos != nullptr)
+                undos->push_back({path, known.id, before(next, now)});
+            tell_(fmt::format("{}: {} ({})", printable(path), words,
+                              rule != nullptr
+                                  ? fmt::format("{}, {}", rule->name, rule->place.text())
+                                  : "no rule is for it any more"));
+        }
+        known.set = wanted;
+    } catch (const Error &error) {
+        if (error.failure() == Failure::missing || machine_.cgroups().exists(path))
+            throw;
+    }
+}
+
+void Enforcer::wait_for_name(const std::string &path, const std::optional<Owner> &owner) {
+    const Clock::time_point now = Clock::now();
+    const bool named =
+        !owner || owner->kind == OwnerKind::unit ||
+        (owner->kind == OwnerKind::pod ? !owner->pod.empty()
+                                       : !owner->name.empty() || !owner->container.empty());
+
+    if (named || unnamed_.try_emplace(path, now + name_may_take).first->second <= now)
+        unnamed_.erase(path);
+    else
+        due_ = now + retry_after;
+}
+
+/// As far as it goes: what is gone meanwhile needs no undoing.
+void Enforcer::roll_back(const Undos &undos, const Status &status) {
+    const auto attempt = [this](const std::string &what, const auto &undo) {
+        try {
+            undo(connection_.module());
+        } catch (const Error &error) {
+            tell_(fmt::format("{} can't be put back: {}", what, error.what()));
+        }
+    };
+
+    for (const Undo &undo : undos) {
+        if (machine_.cgroups().exists(undo.path))
+            attempt(printable(undo.path),
+                    [&](Module &module) { module.set_account(undo.id, undo.before); });
+    }
+    attempt("the reserve", [&](Module &module) { module.set_reserve(status.reserve); });
+    attempt("charging", [&](Module &module) { module.set_charge_default(status.charge_default); });
+}
+
+} // namespace umacct

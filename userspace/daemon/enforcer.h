@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Has the module do what the policy says, for what there is and what appears. What it set
+/// stays in the kernel when it ends, and is found there when it begins.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/policy.h"
+#include "lib/machine.h"
+#include "lib/module/connection.h"
+
+namespace umacct {
+
+class Enforcer {
+public:
+    using Clock = std::chrono::steady_clock;
+    /// Takes a line about what was changed, or could not be.
+    using Tell = std::function<void(const std::string &line)>;
+
+    Enforcer(Connection &connection, Machine &machine, Policy policy, Tell tell);
+
+    /// Of cgroups that came and went. Throws Error (missing) when the module isn't loaded:
+    /// apply_all() is for when it is.
+    void follow(const std::vector<std::string> &appeared, const std::vector<std::string> &gone);
+
+    /// The machine, and all cgroups that there are: what isn't so already is set.
+    void apply_all();
+
+    /// Another policy, for all that there is: all of it or, when it throws, nothing.
+    void replace(Policy policy);
+
+    /// When to call retry(), if ever: a runtime has yet to write down how a container is called.
+    std::optional<Clock::time_point> due() const { return due_; }
+
+    void retry();
+
+    const Policy &policy() const { return policy_; }
+
+    /// How many cgroups it knows.
+    std::size_t size() const { return known_.size(); }
+
+private:
+    struct Known {
+        std::uint64_t id = 0;
+        AccountChange set; ///< what the policy set on it
+    };
+
+    /// What an account was before a change.
+    struct Undo {
+        std::string path;
+        std::uint64_t id;
+        AccountChange before;
+    };
+
+    using Undos = std::vector<Undo>;
+
+    /// last: what it replaces.
+    void apply_machine(const Policy &last);
+    void apply(const std::string &path, Undos *undos);
+    /// The same; what the module refuses is told.
+    void try_to_apply(const std::string &path);
+    void change(const std::string &path, Known &known, const Rule *rule, Undos *undos);
+    void wait_for_name(const std::string &path, const std::optional<Owner> &owner);
+    void roll_back(const Undos &undos, const Status &status);
+
+    Connection &connection_;
+    Machine &machine_;
+    Policy policy_;
+    Tell tell_;
+    std::uint64_t total_;
+    std::unordered_map<std::string, Known> known_; ///< every cgroup that there is, by path
+    std::unordered_map<std::string, Clock::time_point> unnamed_; ///< until when a name may come
+    std::optional<Clock::time_point> due_;
+};
+
+} // namespace umacct

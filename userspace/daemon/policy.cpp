@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/policy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include "lib/text.h"
+#include "lib/units.h"
+
+namespace umacct {
+
+namespace {
+
+using Problems = std::vector<Problem>;
+
+Place place_of(const toml::source_region &source) {
+    return {.file = source.path ? *source.path : "",
+            .line = source.begin.line,
+            .column = source.begin.column};
+}
+
+/// A table of the file: takes keys, and says which were not taken.
+class Reader {
+public:
+    Reader(const toml::table &table, const char *what, Problems &problems)
+        : table_(table), what_(what), problems_(problems) {}
+
+    /// The key's value as read(text) understands it; what that throws is a problem.
+    template <class Read>
+    auto text(const char *key, Read read) -> std::optional<decltype(read(std::string()))> {
+        const toml::node *node = take(key);
+
+        if (node == nullptr)
+            return std::nullopt;
+        if (!node->is_string()) {
+            problem(*node, fmt::format("{} is a text, in quotes", key));
+            return std::nullopt;
+        }
+        try {
+            return read(node->as_string()->get());
+        } catch (const Error &error) {
+            problem(*node, fmt::format("{}: {}", key, error.what()));
+            return std::nullopt;
+        }
+    }
+
+    std::optional<bool> flag(const char *key) {
+        const toml::node *node = take(key);
+
+        if (node != nullptr && !node->is_boolean())
+            problem(*node, fmt::format("{} is true or false", key));
+        return node == nullptr ? std::nullopt : node->value_exact<bool>();
+    }
+
+    const toml::node *take(const char *key) {
+        known_.emplace_back(key);
+        return table_.get(key);
+    }
+
+    void refuse_others() {
+        for (const auto &[key, node] : table_) {
+            if (std::ranges::find(known_, key.str()) == known_.end())
+                problem(place_of(key.source()),
+                        fmt::format("{} has no '{}'; it may have {}", what_, printable(key.str()),
+                                    fmt::join(known_, ", ")));
+        }
+    }
+
+    void problem(const toml::node &node, const std::string &text) {
+        problem(place_of(node.source()), text);
+    }
+
+    void problem(const Place &place, const std::string &text) {
+        problems_.push_back({place, text});
+    }
+
+private:
+    const toml::table &table_;
+    const char *what_;
+    Problems &problems_;
+    std::vector<std::string> known_;
+};
+
+Amount read_amount(const std::string &text) {
+    if (!text.ends_with('%'))
+        return {.bytes = parse_limit(text), .percent = {}};
+
+    std::istringstream in(text.substr(0, text.size() - 1));
+    double percent = 0;
+    in.imbue(std::locale::classic());
+    if (!(in >> percent) || in.peek() != std::istringstream::traits_type::eof() ||
+        !(percent > 0 && percent <= 100))
+        throw Error(Failure::usage,
+                    fmt::format("'{}' is not a share: 1% to 100%", printable(text)));
+    return {.bytes = 0, .percent = percent};
+}
+
+Amount read_reserve(const std::string &text) {
+    const Amount amount = text == "off" ? Amount{} : read_amount(text);
+
+    if (amount.bytes == UMACCT_UNLIMITED)
+        throw Error(Failure::usage, "'max' would leave nothing to anybody");
+    return amount;
+}
+
+umacct_charge_mode read_switch(const std::string &text) {
+    if (text != "on" && text != "off")
+        throw Error(Failure::usage, fmt::format("'{}' is neither 'on' nor 'off'", printable(text)));
+    return text == "on" ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF;
+}
+
+umacct_charge_mode read_charge(const std::string &text) {
+    return text == "inherit" ? UMACCT_CHARGE_INHERIT : read_switch(text);
+}
+
+std::string read_pattern(const std::string &text) {
+    if (text.empty())
+        throw Error(Failure::usage, "an empty pattern fits nothing");
+    return text;
+}
+
+std::string read_path_pattern(const std::string &text) {
+    if (!text.starts_with('/'))
+        throw Error(Failure::usage, fmt::format("'{}' does not begin with '/'", printable(text)));
+    return text;
+}
+
+std::string read_name(const std::string &text) {
+    return printable(text);
+}
+
+/// A unit's name, as "systemctl" takes it.
+std::string read_unit(const std::string &text) {
+    const std::string pattern = read_pattern(text);
+
+    return pattern.find('.') == std::string::npos && !pattern.ends_with('*') ? pattern + ".service"
+                                                                             : pattern;
+}
+
+Rule read_rule(const toml::table &table, Problems &problems) {
+    Reader reader(table, "a rule", problems);
+    Rule rule;
+
+    rule.place = place_of(table.source());
+    rule.name = reader.text("name", read_name).value_or("");
+    rule.cgroup = reader.text("cgroup", read_path_pattern);
+    rule.unit = reader.text("unit", read_unit);
+    rule.container = reader.text("container", read_pattern);
+    rule.pod = reader.text("pod", read_pattern);
+    rule.name_space = reader.text("namespace", read_pattern);
+    rule.soft = reader.text("soft", read_amount);
+    rule.hard = reader.text("hard", read_amount);
+    rule.throttle_ns = reader.text("throttle", parse_time);
+    rule.view = reader.flag("view");
+    rule.charge = reader.text("charge", read_charge);
+    reader.refuse_others();
+
+    const auto has_any = [&](auto... keys) { return (table.contains(keys) || ...); };
+    if (!has_any("cgroup", "unit", "container", "pod", "namespace"))
+        reader.problem(rule.place, "a rule needs one of cgroup, unit, container, pod, namespace");
+    if (rule.unit && rule.needs_name())
+        reader.problem(rule.place, "a unit is neither a container nor a pod: make it two rules");
+    if (!has_any("soft", "hard", "throttle", "view", "charge"))
+        reader.problem(rule.place, "a rule needs one of soft, hard, throttle, view, charge");
+    if (rule.soft && rule.hard &&
+        rule.soft->percent.has_value() == rule.hard->percent.has_value() &&
+        rule.soft->percent.value_or(static_cast<double>(rule.soft->bytes)) >
+            rule.hard->percent.value_or(static_cast<double>(rule.hard->bytes)))
+        reader.problem(rule.place, "soft is above hard");
+    return rule;
+}
+
+void read_machine(const toml::table &table, Policy &policy, Problems &problems) {
+    Reader reader(table, "[machine]", problems);
+    const auto reserve = reader.text("reserve", read_reserve);
+    const auto charge = reader.text("charge", read_switch);
+
+    reader.refuse_others();
+    if (!policy.reserve)
+        policy.reserve = reserve;
+    if (!policy.charge)
+        policy.charge = charge;
+}
+
+void read_rules(const toml::array &array, Policy &policy, Problems &problems) {
+    for (const toml::node &node : array) {
+        Rule rule = read_rule(*node.as_table(), problems);
+
+        if (rule.name.empty())
+            rule.name = fmt::format("rule {}", policy.rules.size() + 1);
+        policy.rules.push_back(std::move(rule));
+    }
+}
+
+void read_document(const toml::table &document, Policy &policy, Problems &problems) {
+    Reader reader(document, "a policy", problems);
+
+    if (const toml::node *machine = reader.take("machine")) {
+        if (const toml::table *table = machine->as_table())
+            read_machine(*table, policy, problems);
+        else
+            reader.problem(*machine, "machine is a table: [machine]");
+    }
+    if (const toml::node *rules = reader.take("rule")) {
+        if (const toml::array *array = rules->as_array(); array && array->is_array_of_tables())
+            read_rules(*array, policy, problems);
+        else
+            reader.problem(*rules, "each rule is a table in a list: [[rule]]");
+    }
+    reader.refuse_others();
+}
+
+void read_file(const std::filesystem::path &file, Policy &policy, Problems &problems) {
+    std::ifstream in(file);
+    std::ostringstream text;
+
+    if (!in || !(in.peek() == std::ifstream::traits_type::eof() || text << in.rdbuf())) {
+        problems.push_back({{.file = file.string()}, "it can't be read"});
+        return;
+    }
+    try {
+        read_document(toml::parse(text.str(), file.string()), policy, problems);
+    } catch (const toml::parse_error &error) {
+        problems.push_back({place_of(error.source()), printable(error.description())});
+    }
+}
+
+/// Empty where the pattern fits, or isn't there.
+std::string misfit(const char *key, const std::optional<std::string> &pattern,
+                   const std::vector<std::string> &texts) {
+    if (!pattern || std::ranges::any_of(texts, [&](const std::string &text) {
+            return !text.empty() && glob_matches(*pattern, text);
+        }))
+        return "";
+    return fmt::format("{} '{}'", key, *pattern);
+}
+
+/// The owner is what the rule speaks of.
+bool is_kind(const Rule &rule, const Owner &owner) {
+    if (rule.unit)
+        return owner.kind == OwnerKind::unit;
+    return owner.kind == (rule.container ? OwnerKind::container : OwnerKind::pod);
+}
+
+std::string lines_of(const Problems &problems) {
+    std::string lines;
+
+    for (const Problem &problem : problems)
+        lines +=
+            fmt::format("{}{}: {}", lines.empty() ? "" : "\n", problem.place.text(), problem.text);
+    return lines;
+}
+
+} // namespace
+
+std::string Place::text() const {
+    return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
+}
+
+std::uint64_t Amount::of(std::uint64_t total) const {
+    return percent ? static_cast<std::uint64_t>(static_cast<double>(total) * *percent / 100)
+                   : bytes;
+}
+
+AccountChange Rule::change(std::uint64_t total) const {
+    AccountChange change;
+
+    if (soft)
+        change.soft = soft->of(total);
+    if (hard)
+        change.hard = hard->of(total);
+    change.throttle_ns = throttle_ns;
+    change.view = view;
+    change.charge = charge;
+    return change;
+}
+
+const Rule *Policy::match(const Subject &subject) const {
+    const auto found =
+        std::ranges::find_if(rules, [&](const Rule &rule) { return fit(rule, subject).fits; });
+
+    return found == rules.end() ? nullptr : &*found;
+}
+
+bool Policy::needs_names() const {
+    return std::ranges::any_of(rules, &Rule::needs_name);
+}
+
+Fit fit(const Rule &rule, const Subject &subject) {
+    const Owner *owner = subject.owner;
+    std::string why = misfit("cgroup", rule.cgroup, {std::string(subject.path)});
+
+    if (!why.empty())
+        return {.fits = false, .why = std::move(why)};
+    if (!rule.unit && !rule.needs_name())
+        return {.fits = true, .why = {}};
+
+    const char *kind = rule.unit ? "unit" : rule.container ? "container" : "pod";
+    if (owner == nullptr || !is_kind(rule, *owner))
+        return {.fits = false, .why = fmt::format("it is no {}", kind)};
+    if (subject.inside && !rule.cgroup)
+        return {.fits = false,
+                .why = fmt::format("this {} was made inside of another, which chose its name; "
+                                   "a 'cgroup' pattern would be for it",
+                                   kind)};
+    for (const auto &each : {misfit("unit", rule.unit, {owner->id}),
+                             misfit("container", rule.container, {owner->name, owner->container}),
+                             misfit("pod", rule.pod, {owner->pod}),
+                             misfit("namespace", rule.name_space, {owner->kube_namespace})}) {
+        if (!each.empty())
+            return {.fits = false, .why = each};
+    }
+    return {.fits = true, .why = {}};
+}
+
+bool glob_matches(std::string_view pattern, std::string_view text) {
+    // Where to go on when what follows the last '*' or '**' doesn't fit: one character later.
+    struct Star {
+        std::size_t at = std::string_view::npos;
+        std::size_t in = 0;
+
+        bool there() const { return at != std::string_view::npos; }
+    };
+
+    std::size_t at = 0;
+    std::size_t in = 0;
+    Star star;
+    Star two_stars;
+
+    while (in < text.size()) {
+        const std::string_view rest = pattern.substr(at);
+
+        if (rest.starts_with("**")) {
+            at += 2;
+            two_stars = {at, in};
+            star = {};
+        } else if (rest.starts_with('*')) {
+            ++at;
+            star = {at, in};
+        } else if (!rest.empty() &&
+                   (rest.front() == text[in] || (rest.front() == '?' && text[in] != '/'))) {
+            ++at;
+            ++in;
+        } else if (star.there() && text[star.in] != '/') {
+            at = star.at;
+            in = ++star.in;
+        } else if (two_stars.there()) {
+            at = two_stars.at;
+            in = ++two_stars.in;
+            star = {};
+        } else {
+            return false;
+        }
+    }
+    return pattern.find_first_not_of('*', at) == std::string_view::npos;
+}
+
+PolicyError::PolicyError(std::vector<Problem> problems)
+    : Error(Failure::usage, lines_of(problems), "see umacct.toml(5)"),
+      problems_(std::move(problems)) {}
+
+std::vector<std::filesystem::path> policy_files(const std::filesystem::path &root) {
+    std::vector<std::filesystem::path> files;
+    std::error_code error;
+
+    for (std::filesystem::directory_iterator at(root / "etc/umacct.toml.d", error), end;
+         !error && at != end; at.increment(error)) {
+        if (at->path().extension() == ".toml")
+            files.push_back(at->path());
+    }
+    std::ranges::sort(files);
+    if (std::filesystem::exists(root / "etc/umacct.toml", error))
+        files.push_back(root / "etc/umacct.toml");
+    return files;
+}
+
+Policy read_policy(const std::vector<std::filesystem::path> &files) {
+    Policy policy;
+    Problems problems;
+
+    for (const auto &file : files)
+        read_file(file, policy, problems);
+    if (!problems.empty())
+        throw PolicyError(std::move(problems));
+    return policy;
+}
+
+} // namespace umacct

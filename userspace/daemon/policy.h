@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The policy: what the machine keeps for itself, and which limits a cgroup gets, by what
+/// it is called. It is read and matched here; it knows nothing of the machine it is for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/error.h"
+#include "lib/module/model.h"
+#include "lib/owners/owner.h"
+
+namespace umacct {
+
+/// Where something is written; line and column count from 1.
+struct Place {
+    std::string file;
+    std::uint32_t line = 0;
+    std::uint32_t column = 0;
+
+    /// "/etc/umacct.toml:5:8"; the file alone where there is no line.
+    std::string text() const;
+};
+
+/// Bytes, or a share of the machine's memory.
+struct Amount {
+    std::uint64_t bytes = 0;
+    std::optional<double> percent;
+
+    std::uint64_t of(std::uint64_t total) const;
+};
+
+struct Rule {
+    Place place;
+    std::string name; ///< for people; "rule 2" where none was given
+
+    // Patterns; the rule is for a cgroup that fits all that are there, and one is.
+    std::optional<std::string> cgroup;
+    std::optional<std::string> unit;
+    std::optional<std::string> container;
+    std::optional<std::string> pod;
+    std::optional<std::string> name_space;
+
+    // What such a cgroup gets; what is empty is left as it is.
+    std::optional<Amount> soft;
+    std::optional<Amount> hard;
+    std::optional<std::uint64_t> throttle_ns;
+    std::optional<bool> view;
+    std::optional<umacct_charge_mode> charge;
+
+    /// On a machine with so much memory.
+    AccountChange change(std::uint64_t total) const;
+
+    /// It asks for a name that a container's runtime gave.
+    bool needs_name() const { return container || pod || name_space; }
+};
+
+/// A cgroup, as rules see it.
+struct Subject {
+    std::string_view path;
+    const Owner *owner = nullptr;
+    /// Whoever runs in a container, a service or a session made it, and chose its name: only
+    /// a pattern for its path, which begins with what they did not choose, is for it.
+    bool inside = false;
+};
+
+struct Policy {
+    std::optional<Amount> reserve; ///< 0: off
+    std::optional<umacct_charge_mode> charge;
+    std::vector<Rule> rules;
+
+    /// The first rule that is for it; null for none.
+    const Rule *match(const Subject &subject) const;
+
+    bool needs_names() const;
+};
+
+/// Whether the rule is for that cgroup; if not, which of its patterns isn't.
+struct Fit {
+    bool fits = false;
+    std::string why;
+};
+
+Fit fit(const Rule &rule, const Subject &subject);
+
+/// As in a shell, '?' is one character and '*' any number, but for '/'; '**' is any number of
+/// any.
+bool glob_matches(std::string_view pattern, std::string_view text);
+
+struct Problem {
+    Place place;
+    std::string text;
+};
+
+/// All that is wrong with a policy.
+class PolicyError : public Error {
+public:
+    explicit PolicyError(std::vector<Problem> problems);
+
+    const std::vector<Problem> &problems() const { return problems_; }
+
+private:
+    std::vector<Problem> problems_;
+};
+
+/// etc/umacct.toml.d/*.toml by their names, then etc/umacct.toml, below root; those that there
+/// are.
+std::vector<std::filesystem::path> policy_files(const std::filesystem::path &root);
+
+/// Of several files, the first that says something wins. Throws PolicyError.
+Policy read_policy(const std::vector<std::filesystem::path> &files);
+
+} // namespace umacct

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// "umacct config", on a sandbox's /etc.
+#include "tests/tool_fixture.h"
+
+namespace umacct {
+namespace {
+
+using nlohmann::json;
+using test::Ran;
+
+class Config : public test::ToolFixture {
+protected:
+    Config() { sandbox_.add_cgroup("/system.slice/ollama.service"); }
+
+    void policy(const std::string &text) { sandbox_.write("etc/umacct.toml", text); }
+};
+
+TEST_F(Config, ChecksWithoutAModule) {
+    loaded_ = false;
+    EXPECT_EQ(run({"config", "check"}).out, "the policy is well: 0 rules in 0 files\n");
+    policy("[[rule]]\ncgroup='/a'\nhard='1G'\n");
+    EXPECT_EQ(run({"config", "check"}).out, "the policy is well: 1 rule in 1 file\n");
+
+    policy("[machine]\nreserve = 1\n[[rule]]\ncgroup='/a'\nhrad='1G'\n");
+    const Ran wrong = run({"config", "check"});
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_NE(wrong.err.find("umacct.toml:2:11: reserve is a text, in quotes\n"), std::string::npos)
+        << wrong.err;
+    EXPECT_NE(wrong.err.find("umacct.toml:5:1: a rule has no 'hrad'"), std::string::npos);
+    const json document = run_json({"config", "check", "--json"});
+    EXPECT_EQ(document["problems"].size(), 3U);
+    EXPECT_EQ(document["problems"][0]["place"]["column"], 11);
+}
+
+TEST_F(Config, ExplainsWhichRuleAndWhy) {
+    policy("[[rule]]\nname='web'\nunit='nginx'\nhard='1G'\n"
+           "[[rule]]\nname='models'\nunit='ollama'\nhard='50%'\nview=true\n"
+           "[[rule]]\nname='rest'\ncgroup='/**'\nsoft='2G'\n");
+    const Ran told = run({"config", "explain", "ollama"});
+    EXPECT_EQ(told.code, 0);
+    EXPECT_NE(told.out.find("  not web ("), std::string::npos) << told.out;
+    EXPECT_NE(told.out.find("): it is not unit 'nginx.service'\n"), std::string::npos);
+    EXPECT_NE(told.out.find("): hard 8.00 GiB, view on\n"), std::string::npos);
+    EXPECT_EQ(told.out.find("rest"), std::string::npos);
+
+    const json document = run_json({"config", "explain", "ollama", "--json"});
+    EXPECT_EQ(document["rule"], "models");
+    EXPECT_EQ(document["place"]["line"], 5);
+    EXPECT_EQ(document["passed"][0]["rule"], "web");
+
+    policy("");
+    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule is for it"),
+              std::string::npos);
+    EXPECT_TRUE(run_json({"config", "explain", "ollama", "--json"})["rule"].is_null());
+}
+
+TEST_F(Config, WrongUsage) {
+    EXPECT_EQ(run({"config"}).code, 2);
+    EXPECT_EQ(run({"config", "do"}).code, 2);
+    EXPECT_EQ(run({"config", "check", "ollama"}).code, 2);
+    EXPECT_EQ(run({"config", "explain"}).code, 2);
+    policy("nonsense");
+    EXPECT_EQ(run({"config", "explain", "ollama"}).code, 2);
+}
+
+} // namespace
+} // namespace umacct

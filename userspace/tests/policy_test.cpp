@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/policy.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sandbox.h"
+
+namespace umacct {
+namespace {
+
+constexpr std::uint64_t gib = 1ULL << 30;
+
+class PolicyTest : public testing::Test {
+protected:
+    std::filesystem::path root() const { return sandbox_.proc().parent_path(); }
+
+    Policy read(const std::string &text) const {
+        sandbox_.write("etc/umacct.toml", text);
+        return read_policy(policy_files(root()));
+    }
+
+    /// What is wrong, without the folder.
+    std::vector<std::string> problems(const std::string &text) const {
+        std::vector<std::string> lines;
+
+        try {
+            read(text);
+        } catch (const PolicyError &error) {
+            for (const Problem &problem : error.problems()) {
+                Place place = problem.place;
+
+                place.file = std::filesystem::path(place.file).filename();
+                lines.push_back(place.text() + ": " + problem.text);
+            }
+        }
+        return lines;
+    }
+
+    void expect_problem(const std::string &text, const std::string &problem) const {
+        EXPECT_EQ(problems(text), std::vector{problem}) << text;
+    }
+
+    test::Sandbox sandbox_;
+};
+
+TEST_F(PolicyTest, NoFilesAreAPolicyOfNothing) {
+    const Policy policy = read_policy(policy_files(root()));
+
+    EXPECT_FALSE(policy.reserve);
+    EXPECT_TRUE(policy.rules.empty());
+}
+
+TEST_F(PolicyTest, AllOfIt) {
+    const Policy policy = read("[machine]\n"
+                               "reserve = '8G'\n"
+                               "charge = 'on'\n"
+                               "[[rule]]\n"
+                               "name = 'models'\n"
+                               "unit = 'ollama'\n"
+                               "hard = '50%'\n"
+                               "soft = '4G'\n"
+                               "throttle = '50ms'\n"
+                               "view = true\n"
+                               "charge = 'inherit'\n"
+                               "[[rule]]\n"
+                               "cgroup = '/user.slice/**'\n"
+                               "hard = 'max'\n");
+
+    EXPECT_EQ(policy.reserve->of(0), 8 * gib);
+    EXPECT_EQ(policy.charge, UMACCT_CHARGE_ON);
+    ASSERT_EQ(policy.rules.size(), 2U);
+    EXPECT_EQ(policy.rules[0].name, "models");
+    EXPECT_EQ(policy.rules[0].unit, "ollama.service");
+    EXPECT_EQ(policy.rules[0].place.line, 4U);
+    EXPECT_EQ(policy.rules[1].name, "rule 2");
+
+    const AccountChange change = policy.rules[0].change(128 * gib);
+    EXPECT_EQ(change.hard, 64 * gib);
+    EXPECT_EQ(change.soft, 4 * gib);
+    EXPECT_EQ(change.throttle_ns, 50'000'000U);
+    EXPECT_EQ(change.view, true);
+    EXPECT_EQ(change.charge, UMACCT_CHARGE_INHERIT);
+    EXPECT_EQ(policy.rules[1].change(128 * gib).hard, UMACCT_UNLIMITED);
+}
+
+TEST_F(PolicyTest, TheFirstThatSaysSomethingWins) {
+    sandbox_.write("etc/umacct.toml.d/20-b.toml", "[machine]\nreserve = '2G'\ncharge = 'on'\n"
+                                                  "[[rule]]\ncgroup='/b'\nhard='2G'\n");
+    sandbox_.write("etc/umacct.toml.d/10-a.toml", "[machine]\nreserve = '1G'\n"
+                                                  "[[rule]]\ncgroup='/a'\nhard='1G'\n");
+    sandbox_.write("etc/umacct.toml.d/10-a.toml.bak", "nonsense");
+    const Policy policy = read("[machine]\nreserve = '3G'\n[[rule]]\ncgroup='/*'\nhard='3G'\n");
+
+    EXPECT_EQ(policy.reserve->of(0), gib);
+    EXPECT_EQ(policy.charge, UMACCT_CHARGE_ON);
+    EXPECT_EQ(policy.match({.path = "/a"})->hard->bytes, gib);
+    EXPECT_EQ(policy.match({.path = "/b"})->hard->bytes, 2 * gib);
+    EXPECT_EQ(policy.match({.path = "/c"})->hard->bytes, 3 * gib);
+    EXPECT_EQ(policy.match({.path = "/c/d"}), nullptr);
+}
+
+TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
+    expect_problem("[[rule]]\ncgroup = '/a'\nhard = '40X'\n",
+                   "umacct.toml:3:8: hard: '40X' is not a size");
+    expect_problem("[[rule]]\ncgroup = '/a'\nhard = 40\n",
+                   "umacct.toml:3:8: hard is a text, in quotes");
+    expect_problem("[[rule]]\ncgroup = '/a'\nhard = '120%'\n",
+                   "umacct.toml:3:8: hard: '120%' is not a share: 1% to 100%");
+    expect_problem("[[rule]]\ncgroup = 'a'\nhard = '1G'\n",
+                   "umacct.toml:2:10: cgroup: 'a' does not begin with '/'");
+    expect_problem("[[rule]]\ncgroup = '/a'\nview = 'yes'\n",
+                   "umacct.toml:3:8: view is true or false");
+    expect_problem("[[rule]]\ncgroup = '/a'\n",
+                   "umacct.toml:1:1: a rule needs one of soft, hard, throttle, view, charge");
+    expect_problem("[[rule]]\nhard = '1G'\n",
+                   "umacct.toml:1:1: a rule needs one of cgroup, unit, container, pod, namespace");
+    expect_problem("[[rule]]\nunit = 'a'\npod = 'b'\nhard = '1G'\n",
+                   "umacct.toml:1:1: a unit is neither a container nor a pod: make it two rules");
+    expect_problem("[[rule]]\ncgroup = '/a'\nhard = '1G'\nsoft = '2G'\n",
+                   "umacct.toml:1:1: soft is above hard");
+    expect_problem("[rule]\ncgroup = '/a'\nhard = '1G'\n",
+                   "umacct.toml:1:1: each rule is a table in a list: [[rule]]");
+    expect_problem("[machine]\nreserve = 'max'\n",
+                   "umacct.toml:2:11: reserve: 'max' would leave nothing to anybody");
+    expect_problem("[machine]\nheadroom = '1G'\n",
+                   "umacct.toml:2:1: [machine] has no 'headroom'; it may have reserve, charge");
+    expect_problem("[machine\n", "umacct.toml:1:9: Error while parsing table header: "
+                                 "expected ']', saw '\\n'");
+}
+
+TEST_F(PolicyTest, AllProblemsAreTold) {
+    EXPECT_EQ(problems("[machine]\nreserve = 1\ncharge = 'perhaps'\nx = 1\n").size(), 3U);
+}
+
+struct Glob {
+    const char *pattern;
+    const char *text;
+    bool fits;
+};
+
+TEST(Glob, LikeAShell) {
+    for (const Glob &each :
+         {Glob{"/a", "/a", true}, Glob{"/a", "/ab", false}, Glob{"/a*", "/ab", true},
+          Glob{"/a*", "/a", true}, Glob{"/*", "/a/b", false}, Glob{"/**", "/a/b", true},
+          Glob{"/a/**/d", "/a/b/c/d", true}, Glob{"/a/**/d", "/a/b/c", false},
+          Glob{"/?/b", "/a/b", true}, Glob{"/a?b", "/a/b", false}, Glob{"*-*", "a-b-c", true},
+          Glob{"*.service", "a.slice", false}, Glob{"**/x*y", "/a/xb/xcy", true},
+          Glob{"", "", true}, Glob{"*", "", true}, Glob{"a*b*c", "aXbYbZc", true},
+          Glob{"**a*b", "/xa/ya/zab", true}})
+        EXPECT_EQ(glob_matches(each.pattern, each.text), each.fits)
+            << each.pattern << " " << each.text;
+}
+
+TEST_F(PolicyTest, RulesAreForWhatTheySpeakOf) {
+    const Policy policy = read("[[rule]]\nunit='a*.service'\nhard='1G'\n"
+                               "[[rule]]\ncontainer='vllm'\nhard='2G'\n"
+                               "[[rule]]\nnamespace='default'\npod='llm-*'\nhard='3G'\n"
+                               "[[rule]]\nunit='x'\ncgroup='/inside/**'\nhard='4G'\n");
+    const auto matched = [&](const Owner &owner, const char *path = "/x", bool inside = false) {
+        const Rule *rule = policy.match({.path = path, .owner = &owner, .inside = inside});
+
+        return rule == nullptr ? 0 : rule->hard->bytes / gib;
+    };
+    Owner unit{.kind = OwnerKind::unit, .runtime = "systemd", .id = "ab.service"};
+    Owner container{.kind = OwnerKind::container, .runtime = "docker", .id = "0123"};
+    Owner pod{.kind = OwnerKind::pod, .runtime = "kubernetes", .id = "4567"};
+
+    EXPECT_EQ(matched(unit), 1U);
+    EXPECT_EQ(matched(unit, "/x", true), 0U) << "who made it chose its name";
+    unit.id = "x.service";
+    EXPECT_EQ(matched(unit), 0U);
+    EXPECT_EQ(matched(unit, "/inside/x.service", true), 4U);
+
+    EXPECT_EQ(matched(container), 0U) << "it has no name yet";
+    container.name = "vllm";
+    EXPECT_EQ(matched(container), 2U);
+    container.kind = OwnerKind::unit;
+    container.id = "vllm";
+    EXPECT_EQ(matched(container), 0U);
+
+    pod.kube_namespace = "default";
+    EXPECT_EQ(matched(pod), 0U);
+    pod.pod = "llm-0";
+    EXPECT_EQ(matched(pod), 3U);
+    pod.kube_namespace = "other";
+    EXPECT_EQ(matched(pod), 0U);
+    // A container in that pod is in its cgroup; what the pod gets holds for it.
+    Owner inside = pod;
+    inside.kind = OwnerKind::container;
+    inside.kube_namespace = "default";
+    EXPECT_EQ(matched(inside), 0U);
+}
+
+} // namespace
+} // namespace umacct
