@@ -408,6 +408,7 @@ TEST_F(App, EveryVerbExplainsItself) {
         EXPECT_EQ(ran.code, 0);
         EXPECT_NE(ran.out.find("umacct " + std::string(verb)), std::string::npos) << verb;
         EXPECT_NE(ran.out.find("Examples:\n"), std::string::npos) << verb;
+        EXPECT_EQ(ran.out.find("at a glance"), std::string::npos) << verb;
         EXPECT_NE(ran.out.find("--json"), std::string::npos) << verb;
         EXPECT_EQ(ran.err, "");
     }

@@ -201,6 +201,7 @@ std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> 
         CLI::App *verb = app->add_subcommand(row.name, row.summary);
 
         verb->group(*row.summary == '\0' ? "" : "Verbs");
+        verb->footer(""); // not the one from above
         if (words != nullptr && std::ranges::find(*words, row.name) == words->end())
             continue;
         verb->callback([&asked, action = row.add(*verb)] { asked.verb = action; });
