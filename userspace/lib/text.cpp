@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 
 namespace umacct {
 
@@ -54,38 +53,39 @@ struct Lead {
 constexpr std::array leads{Lead{0x00, 0x7f, 1, 0}, Lead{0xc2, 0xdf, 2, 0x80},
                            Lead{0xe0, 0xef, 3, 0x800}, Lead{0xf0, 0xf4, 4, 0x10000}};
 
-/// The bytes of the character that text begins with, 0 where they are none in UTF-8.
-std::size_t character(std::string_view text, char32_t &code) {
+} // namespace
+
+std::optional<char32_t> take_character(std::string_view &text) {
     const auto byte = static_cast<unsigned char>(text.front());
     const auto *lead = std::ranges::find_if(
         leads, [byte](const Lead &each) { return each.first <= byte && byte <= each.last; });
+    const std::size_t length = lead == leads.end() ? 1 : lead->length;
+    const std::string_view rest = text.substr(1, length - 1);
+    char32_t code = length == 1 ? byte : byte & (0x7fU >> length);
 
-    if (lead == leads.end() || lead->length > text.size())
-        return 0;
-    code = lead->length == 1 ? byte : byte & (0x7fU >> lead->length);
-    for (const char c : text.substr(1, lead->length - 1)) {
-        if ((static_cast<unsigned char>(c) & 0xc0U) != 0x80)
-            return 0;
+    text.remove_prefix(1);
+    for (const char c : rest)
         code = code << 6U | (static_cast<unsigned char>(c) & 0x3fU);
-    }
-    return code < lead->least ? 0 : lead->length;
+    if (lead == leads.end() || rest.size() + 1 != length || code < lead->least ||
+        std::ranges::any_of(rest,
+                            [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; }))
+        return std::nullopt;
+    text.remove_prefix(rest.size());
+    return code;
 }
-
-} // namespace
 
 std::string printable(std::string_view text) {
     std::string result;
 
     result.reserve(text.size());
     while (!text.empty()) {
-        char32_t code = 0;
-        const std::size_t length = character(text, code);
+        const std::string_view before = text;
+        const auto code = take_character(text);
 
-        if (length > 0 && is_wanted(code))
-            result += text.substr(0, length);
+        if (code && is_wanted(*code))
+            result += before.substr(0, before.size() - text.size());
         else
             result += '?';
-        text.remove_prefix(length > 0 ? length : 1);
     }
     return result;
 }

@@ -2,11 +2,11 @@
 #include "tool/top/grid.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <cwchar>
 
 #include <fmt/format.h>
+
+#include "lib/text.h"
 
 namespace umacct::tool {
 
@@ -17,46 +17,16 @@ struct Character {
     int width;
 };
 
-constexpr char32_t invalid = 0xFFFFFFFF;
-
-/// Takes one code point off the text; invalid, and one byte, where there is none.
-char32_t take_code_point(std::string_view &text) {
-    // Smallest code point that needs so many bytes.
-    static constexpr std::array<char32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
-    const auto first = static_cast<unsigned char>(text.front());
-    const std::size_t length = first < 0x80              ? 1
-                               : (first & 0xE0U) == 0xC0 ? 2
-                               : (first & 0xF0U) == 0xE0 ? 3
-                               : (first & 0xF8U) == 0xF0 ? 4
-                                                         : 0;
-    char32_t code = length <= 1 ? first : first & (0x7FU >> length);
-
-    for (std::size_t i = 1; i < length; ++i) {
-        const auto next = i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-
-        if ((next & 0xC0U) != 0x80U) {
-            text.remove_prefix(1);
-            return invalid;
-        }
-        code = code << 6U | (next & 0x3FU);
-    }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-    if (length == 0 || code < smallest.at(length) || code > 0x10FFFF ||
-        (code >= 0xD800 && code <= 0xDFFF))
-        return invalid;
-    return code;
-}
-
 /// What is shown for the text's next character, which is taken off it.
-Character take_character(std::string_view &text, bool unicode) {
+Character next_character(std::string_view &text, bool unicode) {
     const std::string_view before = text;
-    const char32_t code = take_code_point(text);
+    const auto code = take_character(text);
 
-    if (code >= ' ' && code < 0x7F)
-        return {std::string(1, static_cast<char>(code)), 1};
+    if (code && *code >= ' ' && *code < 0x7F)
+        return {std::string(1, before.front()), 1};
 
-    const int width = unicode && code != invalid ? wcwidth(static_cast<wchar_t>(code)) : -1;
-    if (width == 0 && code != 0) // it changes the character before, and is left out
+    const int width = unicode && code ? wcwidth(static_cast<wchar_t>(*code)) : -1;
+    if (width == 0 && *code != 0) // it changes the character before, and is left out
         return {"", 0};
     if (width < 1)
         return {"?", 1};
@@ -73,7 +43,7 @@ Grid::Grid(Size size, bool unicode)
 
 int Grid::put(int row, int column, std::string_view text, Tone tone) {
     while (!text.empty()) {
-        const Character character = take_character(text, unicode_);
+        const Character character = next_character(text, unicode_);
 
         if (character.width == 0)
             continue;
@@ -121,7 +91,7 @@ int width_of(std::string_view text, bool unicode) {
     int width = 0;
 
     while (!text.empty())
-        width += take_character(text, unicode).width;
+        width += next_character(text, unicode).width;
     return width;
 }
 
@@ -133,7 +103,7 @@ std::string fitted(std::string_view text, int columns, bool unicode) {
     if (width_of(text, unicode) <= columns)
         return std::string(text);
     while (!text.empty()) {
-        const Character character = take_character(text, unicode);
+        const Character character = next_character(text, unicode);
 
         if (width + character.width + 1 > columns)
             break;
@@ -151,7 +121,7 @@ std::string fitted_end(std::string_view text, int columns, bool unicode) {
     if (columns <= 0)
         return "";
     while (width + 1 > columns)
-        width -= take_character(text, unicode).width;
+        width -= next_character(text, unicode).width;
     return fmt::format("{}{}", unicode ? "\u2026" : "~", text);
 }
 
