@@ -123,7 +123,7 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
 // --- JSON ---------------------------------------------------------------------
 
 std::string key_of(Part part) {
-    return std::string(name_of(part)) + "_bytes";
+    return std::string(form_of(part).name) + "_bytes";
 }
 
 Json machine_json(const Statement &machine) {
@@ -137,12 +137,8 @@ Json machine_json(const Statement &machine) {
     return json;
 }
 
-Json cgroup_json(const Owners &owners, const Audited &audited) {
-    const CgroupStatement &statement = audited.statement;
-
-    return {{"path", audited.path},
-            {"owner", to_json(owners.nearest(audited.path))},
-            {"memory_current_bytes", statement.current ? Json(*statement.current) : Json(nullptr)},
+Json figures_json(const CgroupStatement &statement) {
+    return {{"memory_current_bytes", statement.current ? Json(*statement.current) : Json(nullptr)},
             {"anonymous_bytes", statement.anonymous},
             {"file_bytes", statement.file},
             {"kernel_bytes", statement.kernel},
@@ -154,8 +150,15 @@ Json cgroup_json(const Owners &owners, const Audited &audited) {
             {"managed_bytes", statement.managed},
             {"once_bytes", statement.once},
             {"twice_bytes", statement.twice},
-            {"unseen_bytes", statement.unseen},
-            {"verdict", name_of(statement.verdict)}};
+            {"unseen_bytes", statement.unseen}};
+}
+
+Json cgroup_json(const Owners &owners, const Audited &audited) {
+    Json json = merged({{"path", audited.path}, {"owner", to_json(owners.nearest(audited.path))}},
+                       figures_json(audited.statement));
+
+    json["verdict"] = name_of(audited.statement.verdict);
+    return json;
 }
 
 Json audit_json(const Owners &owners, const Audit &audit) {
@@ -223,6 +226,7 @@ Json verdict_of(const Json &cgroup) {
 /// Later minus earlier, for each number; a cgroup that is in one of them only
 /// counts as nothing in the other.
 Json difference(const Json &later, const Json &earlier) {
+    const Json figures = figures_json({});
     Json machine = Json::object();
     Json cgroups = Json::array();
     std::map<std::string, Json> before = by_path(earlier["cgroups"]);
@@ -237,10 +241,7 @@ Json difference(const Json &later, const Json &earlier) {
                     {"verdict_before", verdict_of(before[path])},
                     {"verdict", verdict_of(now[path])}};
 
-        for (const char *key :
-             {"memory_current_bytes", "anonymous_bytes", "file_bytes", "kernel_bytes",
-              "kernel_objects_bytes", "kernel_pages_bytes", "other_bytes", "usage_bytes",
-              "charged_bytes", "managed_bytes", "once_bytes", "twice_bytes", "unseen_bytes"})
+        for (const auto &[key, none] : figures.items())
             row[key] = difference(number_of(now[path], key), number_of(before[path], key));
         cgroups.push_back(row);
     }
@@ -258,43 +259,18 @@ std::string format_change(std::int64_t bytes) {
     return bytes > 0 ? "+" + format_signed(bytes) : format_signed(bytes);
 }
 
-struct Line {
-    Part part;
-    char letter; ///< in the bar
-    const char *label;
-};
-
-constexpr std::array<Line, part_count> lines{
-    Line{Part::free, '.', "free"},
-    Line{Part::free_lists, '.', "free, in per-CPU lists"},
-    Line{Part::page_cache, 'c', "page cache"},
-    Line{Part::shared_memory, 's', "shared memory, tmpfs"},
-    Line{Part::anonymous, 'a', "anonymous"},
-    Line{Part::hugetlb, 'h', "huge page pool"},
-    Line{Part::slab, 'k', "kernel: slab"},
-    Line{Part::kernel_stack, 'k', "kernel: stacks"},
-    Line{Part::page_tables, 'k', "kernel: page tables"},
-    Line{Part::vmalloc, 'k', "kernel: vmalloc"},
-    Line{Part::percpu, 'k', "kernel: percpu"},
-    Line{Part::kernel_other, 'k', "kernel: other"},
-    Line{Part::other_gpu, 'g', "other GPU drivers"},
-    Line{Part::driver_charged, 'C', "driver: charged"},
-    Line{Part::driver_uncharged, 'U', "driver: uncharged"},
-    Line{Part::driver_own, 'D', "driver: its own"},
-    Line{Part::managed, 'M', "driver: managed"},
-    Line{Part::unexplained, '?', "unexplained"},
-};
-
 /// Each letter's share of the bar, rounded so that the bar is full.
 std::string bar_of(const Statement &machine) {
     std::string bar;
     std::uint64_t sum = 0;
 
-    for (const Line &line : lines) {
-        sum += static_cast<std::uint64_t>(std::max<std::int64_t>(0, machine[line.part]));
+    for (std::size_t i = 0; i < part_count; ++i) {
+        const Part part{static_cast<std::uint8_t>(i)};
+
+        sum += static_cast<std::uint64_t>(std::max<std::int64_t>(0, machine[part]));
         const std::size_t end = (sum * bar_width + machine.total / 2) / machine.total;
 
-        bar.resize(std::max(bar.size(), std::min(end, bar_width)), line.letter);
+        bar.resize(std::max(bar.size(), std::min(end, bar_width)), form_of(part).letter);
     }
     return bar;
 }
@@ -305,12 +281,13 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
         return change ? format_change((*change)["machine"][key].get<std::int64_t>()) : "";
     };
 
-    for (const Line &line : lines) {
-        const std::string key = key_of(line.part);
+    for (std::size_t i = 0; i < part_count; ++i) {
+        const Part part{static_cast<std::uint8_t>(i)};
+        const std::string key = key_of(part);
 
-        if (audit.machine[line.part] != 0 || (change && (*change)["machine"][key] != 0))
-            table.add({std::string(1, line.letter), line.label,
-                       format_signed(audit.machine[line.part]), change_of(key)});
+        if (audit.machine[part] != 0 || (change && (*change)["machine"][key] != 0))
+            table.add({std::string(1, form_of(part).letter), form_of(part).label,
+                       format_signed(audit.machine[part]), change_of(key)});
     }
     table.add({"=", "MemTotal", format_size(audit.machine.total), change_of("total_bytes")});
     table.print(output, 2);

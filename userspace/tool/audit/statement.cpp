@@ -45,14 +45,29 @@ void judge(CgroupStatement &statement, std::uint64_t slack) {
 
 } // namespace
 
-std::string_view name_of(Part part) {
-    static constexpr std::array<std::string_view, part_count> names{
-        "free",       "free_lists",   "page_cache",   "shared_memory",  "anonymous",
-        "hugetlb",    "slab",         "kernel_stack", "page_tables",    "vmalloc",
-        "percpu",     "kernel_other", "other_gpu",    "driver_charged", "driver_uncharged",
-        "driver_own", "managed",      "unexplained"};
+const PartForm &form_of(Part part) {
+    static constexpr std::array<PartForm, part_count> forms{
+        PartForm{"free", '.', "free", "#e8ece8"},
+        PartForm{"free_lists", '.', "free, in per-CPU lists", "#dbe2db"},
+        PartForm{"page_cache", 'c', "page cache", "#8fbc8f"},
+        PartForm{"shared_memory", 's', "shared memory, tmpfs", "#6fa8a8"},
+        PartForm{"anonymous", 'a', "anonymous", "#6f8fc8"},
+        PartForm{"hugetlb", 'h', "huge page pool", "#4f6fa8"},
+        PartForm{"slab", 'k', "kernel: slab", "#d8c8a0"},
+        PartForm{"kernel_stack", 'k', "kernel: stacks", "#ccb888"},
+        PartForm{"page_tables", 'k', "kernel: page tables", "#c0a870"},
+        PartForm{"vmalloc", 'k', "kernel: vmalloc", "#b49858"},
+        PartForm{"percpu", 'k', "kernel: percpu", "#a88840"},
+        PartForm{"kernel_other", 'k', "kernel: other", "#9c7828"},
+        PartForm{"other_gpu", 'g', "other GPU drivers", "#987098"},
+        PartForm{"driver_charged", 'C', "driver: charged", "#e8a860"},
+        PartForm{"driver_uncharged", 'U', "driver: uncharged", "#d04040"},
+        PartForm{"driver_own", 'D', "driver: its own", "#a02828"},
+        PartForm{"managed", 'M', "driver: managed", "#b070c0"},
+        PartForm{"unexplained", '?', "unexplained", "#888888"},
+    };
 
-    return names.at(static_cast<std::size_t>(part));
+    return forms.at(static_cast<std::size_t>(part));
 }
 
 Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, const Status &status) {

@@ -41,8 +41,15 @@ enum class Part : std::uint8_t {
 
 constexpr std::size_t part_count = static_cast<std::size_t>(Part::unexplained) + 1;
 
-/// "page_cache"
-std::string_view name_of(Part part);
+/// How a part is shown.
+struct PartForm {
+    std::string_view name; ///< in JSON
+    char letter;           ///< in the bar
+    const char *label;     ///< in the table
+    const char *colour;    ///< in the picture
+};
+
+const PartForm &form_of(Part part);
 
 /// The sum of the parts is the total: unexplained is what is left, and below
 /// zero where counters overlap or were read at different moments.

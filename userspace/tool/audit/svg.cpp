@@ -2,7 +2,6 @@
 #include "tool/audit/svg.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/ostream.h>
 
@@ -23,15 +22,6 @@ struct Segment {
     std::uint64_t bytes;
     const char *colour;
 };
-
-const char *colour_of(Part part) {
-    static constexpr std::array<const char *, part_count> colours{
-        "#e8ece8", "#dbe2db", "#8fbc8f", "#6fa8a8", "#6f8fc8", "#4f6fa8",
-        "#d8c8a0", "#ccb888", "#c0a870", "#b49858", "#a88840", "#9c7828",
-        "#987098", "#e8a860", "#d04040", "#a02828", "#b070c0", "#888888"};
-
-    return colours.at(static_cast<std::size_t>(part));
-}
 
 std::string escaped(const std::string &text) {
     std::string result;
@@ -105,8 +95,8 @@ std::vector<Segment> segments_of(const Statement &machine) {
         const Part part{static_cast<std::uint8_t>(i)};
 
         if (machine[part] > 0)
-            segments.push_back({std::string(name_of(part)),
-                                static_cast<std::uint64_t>(machine[part]), colour_of(part)});
+            segments.push_back({std::string(form_of(part).name),
+                                static_cast<std::uint64_t>(machine[part]), form_of(part).colour});
     }
     return segments;
 }
@@ -116,12 +106,12 @@ std::vector<Segment> segments_of(const CgroupStatement &cgroup) {
     const std::uint64_t seen = cgroup.once + 2 * cgroup.twice;
     const std::uint64_t kernel = cgroup.kernel > seen ? cgroup.kernel - seen : 0;
 
-    return {
-        {"anonymous", cgroup.anonymous, colour_of(Part::anonymous)},
-        {"file", cgroup.file, colour_of(Part::page_cache)},
-        {"kernel's own", kernel, colour_of(Part::slab)},
-        {"driver, charged", seen, colour_of(Part::driver_charged)},
-        {"driver, not seen by memory.current", cgroup.unseen, colour_of(Part::driver_uncharged)}};
+    return {{"anonymous", cgroup.anonymous, form_of(Part::anonymous).colour},
+            {"file", cgroup.file, form_of(Part::page_cache).colour},
+            {"kernel's own", kernel, form_of(Part::slab).colour},
+            {"driver, charged", seen, form_of(Part::driver_charged).colour},
+            {"driver, not seen by memory.current", cgroup.unseen,
+             form_of(Part::driver_uncharged).colour}};
 }
 
 std::uint64_t sum_of(const std::vector<Segment> &segments) {
