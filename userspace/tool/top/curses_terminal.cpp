@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/top/curses_terminal.h"
 
+#include <algorithm>
 #include <array>
 #include <clocale>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <langinfo.h>
 #include <poll.h>
@@ -21,7 +23,6 @@
 #include <fmt/ostream.h>
 
 #include "lib/text.h"
-#include "tool/print/text.h"
 
 namespace umacct::tool {
 
@@ -181,48 +182,31 @@ private:
         }
     }
 
+    using Codes = std::pair<wint_t, Key::Code>;
+
     static Key::Code function_key(wint_t code) {
-        switch (code) {
-        case KEY_UP:
-            return Key::Code::up;
-        case KEY_DOWN:
-            return Key::Code::down;
-        case KEY_LEFT:
-            return Key::Code::left;
-        case KEY_RIGHT:
-            return Key::Code::right;
-        case KEY_PPAGE:
-            return Key::Code::page_up;
-        case KEY_NPAGE:
-            return Key::Code::page_down;
-        case KEY_HOME:
-            return Key::Code::home;
-        case KEY_END:
-            return Key::Code::end;
-        case KEY_ENTER:
-            return Key::Code::enter;
-        case KEY_BACKSPACE:
-            return Key::Code::backspace;
-        case KEY_RESIZE:
-            return Key::Code::resize;
-        default:
-            return Key::Code::other;
-        }
+        static constexpr std::array keys{
+            Codes{KEY_UP, Key::Code::up},         Codes{KEY_DOWN, Key::Code::down},
+            Codes{KEY_LEFT, Key::Code::left},     Codes{KEY_RIGHT, Key::Code::right},
+            Codes{KEY_PPAGE, Key::Code::page_up}, Codes{KEY_NPAGE, Key::Code::page_down},
+            Codes{KEY_HOME, Key::Code::home},     Codes{KEY_END, Key::Code::end},
+            Codes{KEY_ENTER, Key::Code::enter},   Codes{KEY_BACKSPACE, Key::Code::backspace},
+            Codes{KEY_RESIZE, Key::Code::resize}};
+        const auto *const key = std::ranges::find(keys, code, &Codes::first);
+
+        return key == keys.end() ? Key::Code::other : key->second;
     }
 
     static Key character_key(wint_t code) {
-        switch (code) {
-        case '\r':
-        case '\n':
-            return {Key::Code::enter, 0, 0};
-        case escape_character:
-            return {Key::Code::escape, 0, 0};
-        case backspace_character:
-        case delete_character:
-            return {Key::Code::backspace, 0, 0};
-        default:
-            return {Key::Code::character, static_cast<char32_t>(code), 0};
-        }
+        static constexpr std::array keys{Codes{'\r', Key::Code::enter},
+                                         Codes{'\n', Key::Code::enter},
+                                         Codes{escape_character, Key::Code::escape},
+                                         Codes{backspace_character, Key::Code::backspace},
+                                         Codes{delete_character, Key::Code::backspace}};
+        const auto *const key = std::ranges::find(keys, code, &Codes::first);
+
+        return key == keys.end() ? Key{Key::Code::character, static_cast<char32_t>(code), 0}
+                                 : Key{key->second, 0, 0};
     }
 
     attr_t attributes(const Cell &cell) const {

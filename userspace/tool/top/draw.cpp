@@ -167,51 +167,44 @@ struct Placed {
     int column;
 };
 
-/// Which columns a screen has room for: the first of these that fits.
+/// All columns, and what gives way one after the other where a screen has no room for
+/// them. Nothing at all stands for what columns are wider than they must be.
 struct Choice {
-    bool wide;
-    std::vector<std::string_view> fields;
+    std::vector<std::string_view> all;
+    std::vector<std::vector<std::string_view>> give_way;
 };
 
-const std::vector<Choice> &choices(bool processes) {
-    static const std::vector<Choice> of_accounts{
-        {true,
-         {"name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "state",
-          "history"}},
-        {true,
-         {"name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "history"}},
-        {true, {"name", "usage", "limit", "peak", "rate", "memory.current", "history"}},
-        {false, {"name", "usage", "limit", "peak", "rate", "memory.current", "history"}},
-        {false, {"name", "usage", "limit", "peak", "rate", "memory.current"}},
-        {false, {"name", "usage", "limit", "rate", "memory.current"}},
-        {false, {"name", "usage", "limit", "rate"}},
-        {false, {"name", "usage", "limit"}},
-        {false, {"name", "usage"}}};
-    static const std::vector<Choice> of_processes{
-        {true,
-         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "state",
-          "history", "account"}},
-        {true,
-         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "uncharged", "history",
-          "account"}},
-        {true,
-         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "history", "account"}},
-        {false,
-         {"pid", "name", "usage", "limit", "peak", "rate", "memory.current", "history", "account"}},
-        {false, {"pid", "name", "usage", "peak", "rate", "history", "account"}},
-        {false, {"pid", "name", "usage", "rate", "account"}},
-        {false, {"pid", "name", "usage", "rate"}},
-        {false, {"pid", "name", "usage"}},
-        {false, {"name", "usage"}}};
+const Choice &choice_of(bool processes) {
+    static const Choice of_accounts{{"name", "usage", "limit", "peak", "rate", "memory.current",
+                                     "uncharged", "state", "history"},
+                                    {{"state"},
+                                     {"uncharged"},
+                                     {},
+                                     {"history"},
+                                     {"peak"},
+                                     {"memory.current"},
+                                     {"rate"},
+                                     {"limit"}}};
+    static const Choice of_processes{{"pid", "name", "usage", "limit", "peak", "rate",
+                                      "memory.current", "uncharged", "state", "history", "account"},
+                                     {{"state"},
+                                      {"uncharged"},
+                                      {},
+                                      {"limit", "memory.current"},
+                                      {"peak", "history"},
+                                      {"account"},
+                                      {"rate"},
+                                      {"pid"}}};
 
     return processes ? of_processes : of_accounts;
 }
 
-std::vector<Field> fields_of(const Choice &choice, bool processes) {
+std::vector<Field> fields_of(const std::vector<std::string_view> &names, bool processes,
+                             bool wide) {
     std::vector<Field> fields;
 
-    for (const std::string_view name : choice.fields)
-        fields.emplace_back(name, processes, choice.wide);
+    for (const std::string_view name : names)
+        fields.emplace_back(name, processes, wide);
     return fields;
 }
 
@@ -255,8 +248,9 @@ void share_room(std::vector<Field> &fields, int room, int longest_name, int long
 
 std::vector<Placed> layout(const Grid &grid, bool processes, const std::vector<TopRow> &rows) {
     const int columns = grid.size().columns;
-    const auto &all = choices(processes);
-    auto choice = all.begin();
+    const Choice &choice = choice_of(processes);
+    std::vector<std::string_view> names = choice.all;
+    bool wide = true;
     std::vector<Placed> placed;
     int longest_name = 0;
     int longest_account = 0;
@@ -267,12 +261,17 @@ std::vector<Placed> layout(const Grid &grid, bool processes, const std::vector<T
                      tool::width_of(name_cell(row, processes, grid.unicode()), grid.unicode()));
         longest_account = std::max(longest_account, tool::width_of(row.place, grid.unicode()));
     }
-    while (choice + 1 != all.end() &&
-           width_of(fields_of(*choice, processes), choice->wide ? 2 : 1) > columns)
-        ++choice;
+    for (const auto &step : choice.give_way) {
+        if (width_of(fields_of(names, processes, wide), wide ? 2 : 1) <= columns)
+            break;
+        wide = wide && !step.empty();
+        std::erase_if(names, [&](std::string_view name) {
+            return std::ranges::find(step, name) != step.end();
+        });
+    }
 
-    const int gap = choice->wide ? 2 : 1;
-    std::vector<Field> fields = fields_of(*choice, processes);
+    const int gap = wide ? 2 : 1;
+    std::vector<Field> fields = fields_of(names, processes, wide);
     int column = 0;
 
     // On a screen that is too small even for two columns, names shrink.

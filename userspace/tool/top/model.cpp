@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/top/model.h"
-#include "tool/print/text.h"
 
 #include <algorithm>
 #include <cctype>

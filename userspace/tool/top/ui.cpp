@@ -2,6 +2,7 @@
 #include "tool/top/ui.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,91 +103,59 @@ TopUi::Wish TopUi::press(const Key &key) {
 TopUi::Wish TopUi::press_in_list(const Key &key) {
     using Code = Key::Code;
 
-    switch (key.code) {
-    case Code::up:
-        move(-1);
-        return Wish::nothing;
-    case Code::down:
-        move(1);
-        return Wish::nothing;
-    case Code::page_up:
-        move(-page_);
-        return Wish::nothing;
-    case Code::page_down:
-        move(page_);
-        return Wish::nothing;
-    case Code::home:
-        move_to(0);
-        return Wish::nothing;
-    case Code::end:
-        move_to(SIZE_MAX);
-        return Wish::nothing;
-    case Code::left:
-        fold(true);
-        return Wish::nothing;
-    case Code::right:
-        fold(false);
-        return Wish::nothing;
-    case Code::enter:
-        toggle_fold();
-        return Wish::nothing;
-    case Code::escape:
-        model_.filter.clear();
-        return Wish::nothing;
-    case Code::character:
-        break;
-    default:
-        return Wish::nothing;
-    }
-    switch (key.character) {
-    case 'q':
+    struct Binding {
+        Code code; ///< character for none but these
+        std::string_view characters;
+        void (*act)(TopUi &ui);
+    };
+
+    static constexpr std::array bindings{
+        Binding{Code::up, "k", [](TopUi &ui) { ui.move(-1); }},
+        Binding{Code::down, "j", [](TopUi &ui) { ui.move(1); }},
+        Binding{Code::page_up, "", [](TopUi &ui) { ui.move(-ui.page_); }},
+        Binding{Code::page_down, "", [](TopUi &ui) { ui.move(ui.page_); }},
+        Binding{Code::home, "", [](TopUi &ui) { ui.move_to(0); }},
+        Binding{Code::end, "", [](TopUi &ui) { ui.move_to(SIZE_MAX); }},
+        Binding{Code::left, "-", [](TopUi &ui) { ui.fold(true); }},
+        Binding{Code::right, "+", [](TopUi &ui) { ui.fold(false); }},
+        Binding{Code::enter, "", [](TopUi &ui) { ui.toggle_fold(); }},
+        Binding{Code::escape, "", [](TopUi &ui) { ui.model_.filter.clear(); }},
+        Binding{Code::character, "*", [](TopUi &ui) { ui.model_.unfold_all(); }},
+        Binding{Code::character, "a", [](TopUi &ui) { ui.model_.all = !ui.model_.all; }},
+        Binding{Code::character, "s", [](TopUi &ui) { ui.mode_ = Mode::sort; }},
+        Binding{Code::character, "r", [](TopUi &ui) { ui.model_.reversed = !ui.model_.reversed; }},
+        Binding{Code::character, "l", [](TopUi &ui) { ui.ask_limit(); }},
+        Binding{Code::character, "h?",
+                [](TopUi &ui) {
+                    ui.mode_ = Mode::help;
+                    ui.help_line_ = 0;
+                }},
+        Binding{Code::character, "p",
+                [](TopUi &ui) {
+                    ui.model_.processes = !ui.model_.processes;
+                    ui.first_ = 0;
+                }},
+        Binding{Code::character, "/",
+                [](TopUi &ui) {
+                    ui.mode_ = Mode::filter;
+                    ui.input_ = ui.model_.filter;
+                }},
+    };
+
+    if (is(key, 'q'))
         return Wish::quit;
-    case 'h':
-    case '?':
-        mode_ = Mode::help;
-        help_line_ = 0;
-        break;
-    case 'k':
-        move(-1);
-        break;
-    case 'j':
-        move(1);
-        break;
-    case '-':
-        fold(true);
-        break;
-    case '+':
-        fold(false);
-        break;
-    case '*':
-        model_.unfold_all();
-        break;
-    case 'p':
-        model_.processes = !model_.processes;
-        first_ = 0;
-        break;
-    case 'a':
-        model_.all = !model_.all;
-        break;
-    case 's':
-        mode_ = Mode::sort;
-        break;
-    case 'r':
-        model_.reversed = !model_.reversed;
-        break;
-    case '/':
-        mode_ = Mode::filter;
-        input_ = model_.filter;
-        break;
-    case 'l':
-        ask_limit();
-        break;
-    case ' ':
+    if (is(key, ' ')) {
         paused_ = !paused_;
         return paused_ ? Wish::nothing : Wish::refresh;
-    default:
-        break;
     }
+
+    const auto *const bound = std::ranges::find_if(bindings, [&](const Binding &each) {
+        return key.code == Code::character
+                   ? std::ranges::any_of(each.characters, [&](char c) { return is(key, c); })
+                   : key.code == each.code;
+    });
+    if (bound != bindings.end())
+        bound->act(*this);
     return Wish::nothing;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "tool/top/grid.h"
 #include "tool/top/model.h"
