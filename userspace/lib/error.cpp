@@ -10,7 +10,7 @@ namespace umacct {
 namespace {
 
 bool is_permission(int code) {
-    return code == EPERM || code == EACCES;
+    return failure_of(code) == Failure::permission;
 }
 
 std::string describe(int code, const std::string &text) {
@@ -21,11 +21,15 @@ std::string describe(int code, const std::string &text) {
 
 } // namespace
 
+Failure failure_of(int code) {
+    return code == EPERM || code == EACCES ? Failure::permission : Failure::failed;
+}
+
 Error::Error(Failure failure, const std::string &what, std::string hint)
     : std::runtime_error(what), failure_(failure), hint_(std::move(hint)) {}
 
 RequestError::RequestError(int code, const std::string &text, std::uint16_t attribute)
-    : Error(is_permission(code) ? Failure::permission : Failure::failed, describe(code, text),
+    : Error(failure_of(code), describe(code, text),
             is_permission(code) ? "it takes root on the host (CAP_SYS_ADMIN)" : ""),
       code_(code),
       attribute_(attribute) {}

@@ -17,6 +17,9 @@ enum class Failure {
     permission = 4, ///< it takes more privilege
 };
 
+/// What an errno says: permission, or that it failed.
+Failure failure_of(int code);
+
 /// A failure with its remedy. what() is one line without a full stop; hint()
 /// says what to do about it and may be empty.
 class Error : public std::runtime_error {

@@ -2,7 +2,6 @@
 #include "tool/output.h"
 
 #include <fstream>
-#include <string>
 
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>

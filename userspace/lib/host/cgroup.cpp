@@ -212,9 +212,8 @@ void Cgroups::write(std::string_view path, const char *file, std::string_view te
 
     // cgroupfs takes one write(2) as one command and answers it with an errno.
     if (fd.get() < 0 || ::write(fd.get(), text.data(), text.size()) < 0)
-        throw Error(errno == EACCES || errno == EPERM ? Failure::permission : Failure::failed,
-                    fmt::format("writing {} of cgroup {}: {}", file, path,
-                                std::generic_category().message(errno)));
+        throw Error(failure_of(errno), fmt::format("writing {} of cgroup {}: {}", file, path,
+                                                   std::generic_category().message(errno)));
 }
 
 void Cgroups::for_each(const std::function<void(const std::string &)> &visit) const {

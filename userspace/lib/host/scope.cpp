@@ -108,13 +108,14 @@ constexpr const char *manager[] = {"org.freedesktop.systemd1", "/org/freedesktop
 
 /// error: negative errno.
 void check_bus(int error, const std::string &doing, const char *text = nullptr) {
-    const bool permission = error == -EACCES || error == -EPERM;
+    const Failure failure = failure_of(-error);
 
     if (error < 0)
-        throw Error(permission ? Failure::permission : Failure::failed,
+        throw Error(failure,
                     fmt::format("{}: {}", doing,
                                 text != nullptr ? text : std::generic_category().message(-error)),
-                    permission ? "run it as root" : "systemd is asked over D-Bus");
+                    failure == Failure::permission ? "run it as root"
+                                                   : "systemd is asked over D-Bus");
 }
 
 /// systemd's jobs that ended, with their results.

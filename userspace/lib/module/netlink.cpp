@@ -215,7 +215,7 @@ public:
         nl_socket_set_buffer_size(events.get(), event_buffer_bytes, 0);
         nl_socket_disable_seq_check(events.get());
         if (nl_socket_add_membership(events.get(), group) < 0) {
-            if (errno == EPERM || errno == EACCES)
+            if (failure_of(errno) == Failure::permission)
                 throw RequestError(EPERM, "listening to events takes CAP_NET_ADMIN", 0);
             throw_socket("joining the group of events");
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/owners/spec.h"
 
-#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/owners/target.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>

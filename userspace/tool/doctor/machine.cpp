@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/doctor/check.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "lib/error.h"
-#include "lib/units.h"
-#include "tool/print/text.h"
 
 namespace umacct::tool::doctor {
 

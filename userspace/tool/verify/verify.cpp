@@ -16,7 +16,6 @@
 #include "lib/units.h"
 #include "tool/arguments.h"
 #include "tool/print/table.h"
-#include "tool/print/text.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
 #include "tool/verify/driver_client.h"
