@@ -19,7 +19,7 @@ namespace umacct {
 
 namespace {
 
-using Problems = std::vector<Problem>;
+using Diagnostics = std::vector<Diagnostic>;
 
 Place place_of(const toml::source_region &source) {
     return {.file = source.path ? *source.path : "",
@@ -30,10 +30,10 @@ Place place_of(const toml::source_region &source) {
 /// A table of the file: takes keys, and says which were not taken.
 class Reader {
 public:
-    Reader(const toml::table &table, const char *what, Problems &problems)
-        : table_(table), what_(what), problems_(problems) {}
+    Reader(const toml::table &table, const char *what, Diagnostics &diagnostics)
+        : table_(table), what_(what), diagnostics_(diagnostics) {}
 
-    /// The key's value as read(text) understands it; what that throws is a problem.
+    /// The key's value as read(text) understands it; what that throws is a diagnostic.
     template <class Read>
     auto text(const char *key, Read read) -> std::optional<decltype(read(std::string()))> {
         const toml::node *node = take(key);
@@ -41,13 +41,13 @@ public:
         if (node == nullptr)
             return std::nullopt;
         if (!node->is_string()) {
-            problem(*node, fmt::format("{} is a text, in quotes", key));
+            diagnostic(*node, fmt::format("{} is a text, in quotes", key));
             return std::nullopt;
         }
         try {
             return read(node->as_string()->get());
         } catch (const Error &error) {
-            problem(*node, fmt::format("{}: {}", key, error.what()));
+            diagnostic(*node, fmt::format("{}: {}", key, error.what()));
             return std::nullopt;
         }
     }
@@ -56,7 +56,7 @@ public:
         const toml::node *node = take(key);
 
         if (node != nullptr && !node->is_boolean())
-            problem(*node, fmt::format("{} is true or false", key));
+            diagnostic(*node, fmt::format("{} is true or false", key));
         return node == nullptr ? std::nullopt : node->value_exact<bool>();
     }
 
@@ -68,24 +68,24 @@ public:
     void refuse_others() {
         for (const auto &[key, node] : table_) {
             if (std::ranges::find(known_, key.str()) == known_.end())
-                problem(place_of(key.source()),
-                        fmt::format("{} has no '{}'; it may have {}", what_, printable(key.str()),
-                                    fmt::join(known_, ", ")));
+                diagnostic(place_of(key.source()),
+                           fmt::format("{} has no '{}'; it may have {}", what_,
+                                       printable(key.str()), fmt::join(known_, ", ")));
         }
     }
 
-    void problem(const toml::node &node, const std::string &text) {
-        problem(place_of(node.source()), text);
+    void diagnostic(const toml::node &node, const std::string &text) {
+        diagnostic(place_of(node.source()), text);
     }
 
-    void problem(const Place &place, const std::string &text) {
-        problems_.push_back({place, text});
+    void diagnostic(const Place &place, const std::string &text) {
+        diagnostics_.push_back({place, text});
     }
 
 private:
     const toml::table &table_;
     const char *what_;
-    Problems &problems_;
+    Diagnostics &diagnostics_;
     std::vector<std::string> known_;
 };
 
@@ -145,8 +145,8 @@ std::string read_unit(const std::string &text) {
                                                                              : pattern;
 }
 
-Rule read_rule(const toml::table &table, Problems &problems) {
-    Reader reader(table, "a rule", problems);
+Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
+    Reader reader(table, "a rule", diagnostics);
     Rule rule;
 
     rule.place = place_of(table.source());
@@ -165,21 +165,22 @@ Rule read_rule(const toml::table &table, Problems &problems) {
 
     const auto has_any = [&](auto... keys) { return (table.contains(keys) || ...); };
     if (!has_any("cgroup", "unit", "container", "pod", "namespace"))
-        reader.problem(rule.place, "a rule needs one of cgroup, unit, container, pod, namespace");
+        reader.diagnostic(rule.place,
+                          "a rule needs one of cgroup, unit, container, pod, namespace");
     if (rule.unit && rule.needs_name())
-        reader.problem(rule.place, "a unit is neither a container nor a pod: make it two rules");
+        reader.diagnostic(rule.place, "a unit is neither a container nor a pod: make it two rules");
     if (!has_any("soft", "hard", "throttle", "view", "charge"))
-        reader.problem(rule.place, "a rule needs one of soft, hard, throttle, view, charge");
+        reader.diagnostic(rule.place, "a rule needs one of soft, hard, throttle, view, charge");
     if (rule.soft && rule.hard &&
         rule.soft->percent.has_value() == rule.hard->percent.has_value() &&
         rule.soft->percent.value_or(static_cast<double>(rule.soft->bytes)) >
             rule.hard->percent.value_or(static_cast<double>(rule.hard->bytes)))
-        reader.problem(rule.place, "soft is above hard");
+        reader.diagnostic(rule.place, "soft is above hard");
     return rule;
 }
 
-void read_machine(const toml::table &table, Policy &policy, Problems &problems) {
-    Reader reader(table, "[machine]", problems);
+void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
+    Reader reader(table, "[machine]", diagnostics);
     const auto reserve = reader.text("reserve", read_reserve);
     const auto charge = reader.text("charge", read_switch);
 
@@ -190,9 +191,9 @@ void read_machine(const toml::table &table, Policy &policy, Problems &problems) 
         policy.charge = charge;
 }
 
-void read_rules(const toml::array &array, Policy &policy, Problems &problems) {
+void read_rules(const toml::array &array, Policy &policy, Diagnostics &diagnostics) {
     for (const toml::node &node : array) {
-        Rule rule = read_rule(*node.as_table(), problems);
+        Rule rule = read_rule(*node.as_table(), diagnostics);
 
         if (rule.name.empty())
             rule.name = fmt::format("rule {}", policy.rules.size() + 1);
@@ -200,36 +201,36 @@ void read_rules(const toml::array &array, Policy &policy, Problems &problems) {
     }
 }
 
-void read_document(const toml::table &document, Policy &policy, Problems &problems) {
-    Reader reader(document, "a policy", problems);
+void read_document(const toml::table &document, Policy &policy, Diagnostics &diagnostics) {
+    Reader reader(document, "a policy", diagnostics);
 
     if (const toml::node *machine = reader.take("machine")) {
         if (const toml::table *table = machine->as_table())
-            read_machine(*table, policy, problems);
+            read_machine(*table, policy, diagnostics);
         else
-            reader.problem(*machine, "machine is a table: [machine]");
+            reader.diagnostic(*machine, "machine is a table: [machine]");
     }
     if (const toml::node *rules = reader.take("rule")) {
         if (const toml::array *array = rules->as_array(); array && array->is_array_of_tables())
-            read_rules(*array, policy, problems);
+            read_rules(*array, policy, diagnostics);
         else
-            reader.problem(*rules, "each rule is a table in a list: [[rule]]");
+            reader.diagnostic(*rules, "each rule is a table in a list: [[rule]]");
     }
     reader.refuse_others();
 }
 
-void read_file(const std::filesystem::path &file, Policy &policy, Problems &problems) {
+void read_file(const std::filesystem::path &file, Policy &policy, Diagnostics &diagnostics) {
     std::ifstream in(file);
     std::ostringstream text;
 
     if (!in || !(in.peek() == std::ifstream::traits_type::eof() || text << in.rdbuf())) {
-        problems.push_back({{.file = file.string()}, "it can't be read"});
+        diagnostics.push_back({{.file = file.string()}, "it can't be read"});
         return;
     }
     try {
-        read_document(toml::parse(text.str(), file.string()), policy, problems);
+        read_document(toml::parse(text.str(), file.string()), policy, diagnostics);
     } catch (const toml::parse_error &error) {
-        problems.push_back({place_of(error.source()), printable(error.description())});
+        diagnostics.push_back({place_of(error.source()), printable(error.description())});
     }
 }
 
@@ -250,12 +251,12 @@ bool is_kind(const Rule &rule, const Owner &owner) {
     return owner.kind == (rule.container ? OwnerKind::container : OwnerKind::pod);
 }
 
-std::string lines_of(const Problems &problems) {
+std::string lines_of(const Diagnostics &diagnostics) {
     std::string lines;
 
-    for (const Problem &problem : problems)
-        lines +=
-            fmt::format("{}{}: {}", lines.empty() ? "" : "\n", problem.place.text(), problem.text);
+    for (const Diagnostic &diagnostic : diagnostics)
+        lines += fmt::format("{}{}: {}", lines.empty() ? "" : "\n", diagnostic.place.text(),
+                             diagnostic.text);
     return lines;
 }
 
@@ -363,9 +364,9 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
     return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
-PolicyError::PolicyError(std::vector<Problem> problems)
-    : Error(Failure::usage, lines_of(problems), "see umacct.toml(5)"),
-      problems_(std::move(problems)) {}
+PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
+    : Error(Failure::usage, lines_of(diagnostics), "see umacct.toml(5)"),
+      diagnostics_(std::move(diagnostics)) {}
 
 std::vector<std::filesystem::path> policy_files(const std::filesystem::path &root) {
     std::vector<std::filesystem::path> files;
@@ -384,12 +385,12 @@ std::vector<std::filesystem::path> policy_files(const std::filesystem::path &roo
 
 Policy read_policy(const std::vector<std::filesystem::path> &files) {
     Policy policy;
-    Problems problems;
+    Diagnostics diagnostics;
 
     for (const auto &file : files)
-        read_file(file, policy, problems);
-    if (!problems.empty())
-        throw PolicyError(std::move(problems));
+        read_file(file, policy, diagnostics);
+    if (!diagnostics.empty())
+        throw PolicyError(std::move(diagnostics));
     return policy;
 }
 

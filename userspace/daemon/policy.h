@@ -91,7 +91,7 @@ Fit fit(const Rule &rule, const Subject &subject);
 /// any.
 bool glob_matches(std::string_view pattern, std::string_view text);
 
-struct Problem {
+struct Diagnostic {
     Place place;
     std::string text;
 };
@@ -99,12 +99,12 @@ struct Problem {
 /// All that is wrong with a policy.
 class PolicyError : public Error {
 public:
-    explicit PolicyError(std::vector<Problem> problems);
+    explicit PolicyError(std::vector<Diagnostic> diagnostics);
 
-    const std::vector<Problem> &problems() const { return problems_; }
+    const std::vector<Diagnostic> &diagnostics() const { return diagnostics_; }
 
 private:
-    std::vector<Problem> problems_;
+    std::vector<Diagnostic> diagnostics_;
 };
 
 /// etc/umacct.toml.d/*.toml by their names, then etc/umacct.toml, below root; those that there

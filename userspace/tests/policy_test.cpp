@@ -26,7 +26,7 @@ protected:
         try {
             read(text);
         } catch (const PolicyError &error) {
-            for (const Problem &problem : error.problems()) {
+            for (const Diagnostic &problem : error.diagnostics()) {
                 Place place = problem.place;
 
                 place.file = std::filesystem::path(place.file).filename();

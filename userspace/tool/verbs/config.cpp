@@ -39,7 +39,7 @@ int check(const Machine &machine, const Output &output) {
     try {
         policy = read_policy(files);
     } catch (const PolicyError &error) {
-        for (const Problem &problem : error.problems()) {
+        for (const Diagnostic &problem : error.diagnostics()) {
             problems.push_back({{"place", place_json(problem.place)}, {"text", problem.text}});
             if (!output.json)
                 fmt::print(output.err, "{}: {}\n", problem.place.text(), problem.text);
