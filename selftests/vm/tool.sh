@@ -42,6 +42,7 @@ build_tool() { # READY
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
 		cmake --build "$to" --target umacct umacctd check_json -j "$jobs"
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
+	rm -f "$work/usr/sbin/umacct-exporter"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
@@ -106,7 +107,7 @@ configure_tool() {
 			PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
 			cmake -G Ninja -S "$clone" -B "$to" \
 			"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
-			-DBUILD_TESTING=OFF \
+			-DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
 			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
 			-DCMAKE_C_COMPILER="${cross}gcc-12" \
 			-DCMAKE_CXX_COMPILER="${cross}g++-12" \

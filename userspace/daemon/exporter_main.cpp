@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <poll.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/exporter.h"
+#include "daemon/log.h"
+#include "daemon/signals.h"
+#include "lib/error.h"
+#include "lib/module/netlink.h"
+
+namespace {
+
+struct Options {
+    std::optional<std::uint16_t> port;
+    std::optional<std::string> socket;
+    std::size_t top = 50;
+    bool print = false;
+};
+
+constexpr int watchdog_ms = 10000;
+
+void serve(umacct::Connection &connection, umacct::Machine &machine, const Options &options) {
+    const umacct::FileDescriptor signals = umacct::take_signals();
+    std::vector<int> sockets;
+
+    if (options.port)
+        sockets.push_back(umacct::listen_at_port(*options.port));
+    if (options.socket)
+        sockets.push_back(umacct::listen_at_path(*options.socket));
+    umacct::Exporter exporter(connection, machine, options.top, sockets);
+    std::vector<pollfd> files{{signals.get(), POLLIN, 0}};
+    for (const int fd : exporter.fds())
+        files.push_back({fd, POLLIN, 0});
+
+    sd_notify(0, "READY=1");
+    while (files[0].revents == 0) {
+        if (poll(files.data(), files.size(), watchdog_ms) < 0 && errno != EINTR)
+            throw umacct::Error(umacct::Failure::failed, "poll failed");
+        exporter.run();
+        sd_notify(0, "WATCHDOG=1");
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    CLI::App app("umacct-exporter gives Prometheus the memory that NVIDIA's driver takes, at\n"
+                 "http://127.0.0.1:PORT/metrics or at a socket in the file system.",
+                 "umacct-exporter");
+    Options options;
+
+    app.set_version_flag("-V,--version", "umacct-exporter " UMACCT_VERSION);
+    app.add_option("-p,--port", options.port, "listen there, at 127.0.0.1");
+    app.add_option("-s,--socket", options.socket, "listen at that path");
+    app.add_option("-t,--top", options.top, "accounts to tell one by one; 50 unless told");
+    app.add_flag("-P,--print", options.print,
+                 "print the metrics and end, for node_exporter's text files");
+    try {
+        app.parse(argc, argv);
+        if (!options.print && !options.port && !options.socket)
+            throw umacct::Error(umacct::Failure::usage, "where to listen is missing",
+                                "--port 9752, --socket PATH, or --print");
+        umacct::Connection connection(umacct::connect_netlink);
+        umacct::Machine machine("/proc", "/");
+        if (options.print)
+            fmt::print("{}", umacct::metrics_text(connection, machine, {.top = options.top}));
+        else
+            serve(connection, machine, options);
+        return 0;
+    } catch (const CLI::ParseError &error) {
+        return app.exit(error) == 0 ? 0 : static_cast<int>(umacct::Failure::usage);
+    } catch (const umacct::Error &error) {
+        umacct::log_error(error);
+        return static_cast<int>(error.failure());
+    } catch (const std::exception &error) {
+        umacct::log_line(umacct::Level::error, error.what());
+        return static_cast<int>(umacct::Failure::failed);
+    }
+}

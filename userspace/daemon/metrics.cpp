@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/error.h"
+#include "lib/text.h"
+
+namespace umacct {
+
+namespace {
+
+constexpr double ns_in_s = 1e9;
+constexpr double us_in_s = 1e6;
+
+enum class Kind { gauge, counter, info };
+
+using Labels = std::vector<std::pair<const char *, std::string>>;
+
+std::string escaped(const std::string &text) {
+    std::string result;
+
+    for (const char c : printable(text)) {
+        if (c == '\\' || c == '"')
+            result += '\\';
+        result += c;
+    }
+    return result;
+}
+
+/// Families, and their samples below them.
+class Writer {
+public:
+    explicit Writer(MetricsFormat format) : open_(format == MetricsFormat::openmetrics) {}
+
+    /// name: without "umacct_" and what its kind adds to it.
+    void family(std::string_view name, Kind kind, std::string_view unit, std::string_view help) {
+        static constexpr std::array<std::string_view, 3> kinds{"gauge", "counter", "info"};
+        static constexpr std::array<std::string_view, 3> suffixes{"", "_total", "_info"};
+        const auto at = static_cast<std::size_t>(kind);
+        const std::string base = fmt::format("umacct_{}{}{}", name, unit.empty() ? "" : "_", unit);
+
+        sample_ = base + std::string(suffixes.at(at));
+        const std::string &described = open_ ? base : sample_;
+        text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", described, help, described,
+                             kind == Kind::info && !open_ ? "gauge" : kinds.at(at));
+        if (open_ && !unit.empty())
+            text_ += fmt::format("# UNIT {} {}\n", described, unit);
+    }
+
+    template <class Value>
+    void sample(const Labels &labels, Value value) {
+        std::string list;
+
+        for (const auto &[name, text] : labels)
+            list += fmt::format("{}{}=\"{}\"", list.empty() ? "" : ",", name, escaped(text));
+        text_ += fmt::format("{}{}{}{} {}\n", sample_, list.empty() ? "" : "{", list,
+                             list.empty() ? "" : "}", value);
+    }
+
+    template <class Value>
+    void one(std::string_view name, Kind kind, std::string_view unit, std::string_view help,
+             Value value) {
+        family(name, kind, unit, help);
+        sample({}, value);
+    }
+
+    std::string finish() {
+        if (open_)
+            text_ += "# EOF\n";
+        return std::move(text_);
+    }
+
+private:
+    bool open_;
+    std::string sample_; ///< of the family that was begun
+    std::string text_;
+};
+
+void write_status(Writer &to, const Status &status) {
+    to.family("module", Kind::info, "", "The module that is loaded, and the driver.");
+    to.sample({{"version", status.module_version},
+               {"driver", std::string(name_of(status.driver_state))},
+               {"driver_version", status.driver_version}},
+              1);
+    to.one("usage", Kind::gauge, "bytes", "Memory that the driver took for somebody.",
+           status.usage);
+    to.one("charged", Kind::gauge, "bytes",
+           "Of that, what the kernel's memory controller charged to somebody.", status.charged);
+    to.one("managed", Kind::gauge, "bytes", "Of that, managed memory.", status.managed);
+    to.one("driver_usage", Kind::gauge, "bytes", "Memory that the driver took for itself.",
+           status.driver_usage);
+    to.one("reserve", Kind::gauge, "bytes", "What the driver must leave available; 0 for none.",
+           status.reserve);
+    to.one("reserve_refusals", Kind::counter, "", "Allocations refused for the reserve.",
+           status.reserve_count);
+    to.one("untracked", Kind::counter, "bytes", "Memory that could not be counted for anybody.",
+           status.untracked);
+    to.one("untracked_allocations", Kind::counter, "",
+           "Allocations that could not be counted for anybody.", status.untracked_count);
+    to.one("accounts", Kind::gauge, "", "Cgroups with an account.", status.accounts);
+    to.one("clients", Kind::gauge, "", "Processes that hold memory, or held some.", status.clients);
+    to.one("events", Kind::counter, "", "Events that were sent.", status.events_sent);
+    to.one("events_lost", Kind::counter, "", "Events that could not be sent.", status.events_lost);
+}
+
+void write_hooks(Writer &to, const std::vector<Hook> &hooks) {
+    const auto each = [&](const auto &value) {
+        for (const Hook &hook : hooks)
+            to.sample({{"hook", hook.name}}, value(hook));
+    };
+
+    to.family("hook_armed", Kind::gauge, "", "Whether a function of the driver's is hooked.");
+    each([](const Hook &hook) { return hook.state == UMACCT_HOOK_ARMED ? 1 : 0; });
+    to.family("hook_calls", Kind::counter, "", "Calls that a hook saw.");
+    each([](const Hook &hook) { return hook.calls; });
+    to.family("hook_missed", Kind::counter, "", "Calls that a hook did not see.");
+    each([](const Hook &hook) { return hook.missed; });
+}
+
+/// A figure of an account, and what it is called.
+struct Figure {
+    const char *name;
+    Kind kind;
+    const char *unit;
+    const char *help;
+    std::optional<std::uint64_t> (*value)(const Account &account);
+};
+
+constexpr std::array figures{
+    Figure{"account_usage", Kind::gauge, "bytes", "What a cgroup and those below it hold.",
+           [](const Account &a) { return std::optional(a.usage); }},
+    Figure{"account_local", Kind::gauge, "bytes",
+           "What a cgroup itself holds; with umacct_rest_local_bytes it adds up to "
+           "umacct_usage_bytes.",
+           [](const Account &a) { return std::optional(a.local); }},
+    Figure{"account_peak", Kind::gauge, "bytes", "The most that it ever held.",
+           [](const Account &a) { return std::optional(a.peak); }},
+    Figure{"account_charged", Kind::gauge, "bytes", "What of it the memory controller sees.",
+           [](const Account &a) { return std::optional(a.charged); }},
+    Figure{"account_hard_limit", Kind::gauge, "bytes", "Its own hard limit, if it has one.",
+           [](const Account &a) { return a.hard; }},
+    Figure{"account_soft_limit", Kind::gauge, "bytes", "Its own soft limit, if it has one.",
+           [](const Account &a) { return a.soft; }},
+    Figure{"account_effective_limit", Kind::gauge, "bytes",
+           "The lowest hard limit that binds it, if any does.",
+           [](const Account &a) { return a.effective; }},
+    Figure{"account_allocations", Kind::counter, "", "Allocations that were granted.",
+           [](const Account &a) { return std::optional(a.allocs); }},
+    Figure{"account_refusals", Kind::counter, "", "Allocations that were refused.",
+           [](const Account &a) { return std::optional(a.refusals); }},
+    Figure{"account_failures", Kind::counter, "", "Allocations that failed in the driver.",
+           [](const Account &a) { return std::optional(a.failures); }},
+    Figure{"account_soft_crossings", Kind::counter, "", "How often it crossed its soft limit.",
+           [](const Account &a) { return std::optional(a.soft_count); }},
+};
+
+void write_account_figures(Writer &to, const Owners &owners, std::span<const Account> shown) {
+    std::vector<Labels> labels;
+
+    for (const Account &account : shown) {
+        const auto owner = owners.nearest(account.path);
+
+        labels.push_back(
+            {{"cgroup", account.path}, {"owner", owner ? owner->label() : std::string()}});
+    }
+    for (const Figure &figure : figures) {
+        to.family(figure.name, figure.kind, figure.unit, figure.help);
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            if (const auto value = figure.value(shown[i]))
+                to.sample(labels[i], *value);
+        }
+    }
+    to.family("account_throttled", Kind::counter, "seconds",
+              "How long its tasks waited above the soft limit.");
+    for (std::size_t i = 0; i < shown.size(); ++i)
+        to.sample(labels[i], static_cast<double>(shown[i].throttled_ns) / ns_in_s);
+}
+
+void write_accounts(Writer &to, const Owners &owners, std::vector<Account> accounts,
+                    std::size_t top) {
+    const std::size_t shown = std::min(top, accounts.size());
+    const auto split = accounts.begin() + static_cast<std::ptrdiff_t>(shown);
+    std::uint64_t rest = 0;
+
+    // The order is one for accounts that hold the same, too: a series is there or not.
+    std::ranges::partial_sort(accounts, split, [](const Account &a, const Account &b) {
+        return a.usage != b.usage ? a.usage > b.usage : a.path < b.path;
+    });
+    std::for_each(split, accounts.end(), [&](const Account &account) { rest += account.local; });
+    write_account_figures(to, owners, std::span(accounts).first(shown));
+    to.one("rest_accounts", Kind::gauge, "", "Accounts that are not told one by one.",
+           accounts.size() - shown);
+    to.one("rest_local", Kind::gauge, "bytes", "What those hold.", rest);
+}
+
+void write_machine(Writer &to, const Machine &machine) {
+    const Meminfo memory = machine.meminfo();
+
+    to.one("machine_memory", Kind::gauge, "bytes", "The machine's memory.", memory.total());
+    to.one("machine_free", Kind::gauge, "bytes", "Memory that nobody uses.", memory.free());
+    to.one("machine_available", Kind::gauge, "bytes", "Memory that can be had without swapping.",
+           memory.available());
+
+    // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in microseconds
+    std::ifstream pressure(machine.proc() / "pressure/memory");
+    std::vector<std::pair<std::string, double>> waited;
+    for (std::string line; std::getline(pressure, line);) {
+        const auto at = line.find(" total=");
+
+        if (at != std::string::npos)
+            waited.emplace_back(line.substr(0, line.find(' ')),
+                                std::strtod(line.c_str() + at + 7, nullptr) / us_in_s);
+    }
+    if (waited.empty())
+        return;
+    to.family("machine_pressure", Kind::counter, "seconds",
+              "How long some tasks, or all, waited for memory.");
+    for (const auto &[who, seconds] : waited)
+        to.sample({{"who", who}}, seconds);
+}
+
+std::optional<Status> status_of(Connection &connection) {
+    try {
+        return connection.module().status();
+    } catch (const Error &error) {
+        if (error.failure() != Failure::missing)
+            throw;
+        connection.reset();
+        return std::nullopt;
+    }
+}
+
+} // namespace
+
+std::string metrics_text(Connection &connection, Machine &machine, const MetricsOptions &options) {
+    Writer to(options.format);
+    const auto status = status_of(connection);
+
+    to.one("up", Kind::gauge, "", "Whether the module is loaded.", status ? 1 : 0);
+    write_machine(to, machine);
+    if (status) {
+        machine.refresh_owners();
+        write_status(to, *status);
+        write_hooks(to, status->hooks);
+        write_accounts(to, machine.owners(), connection.module().accounts(), options.top);
+    }
+    return to.finish();
+}
+
+} // namespace umacct

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What the exporter tells; "selftests/promtool" has Prometheus's own tool look at it, too.
+#include "daemon/metrics.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/exporter.h"
+#include "lib/error.h"
+#include "lib/host/file_descriptor.h"
+#include "tests/fake_module.h"
+#include "tests/sandbox.h"
+
+namespace umacct {
+namespace {
+
+constexpr std::uint64_t mib = 1ULL << 20;
+
+class Metrics : public testing::Test {
+protected:
+    Metrics() {
+        sandbox_.write("proc/pressure/memory",
+                       "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n"
+                       "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+        add("/", 12 * mib, 0);
+        add("/system.slice/docker-" + std::string(64, 'a') + ".scope", 8 * mib, 8 * mib);
+        add("/odd \"name\"\\", 3 * mib, 3 * mib);
+        add("/small", mib, mib);
+        fake_.accounts[1].hard = fake_.accounts[1].effective = 16 * mib;
+        fake_.accounts[1].throttled_ns = 2'500'000'000;
+        fake_.accounts[1].refusals = 7;
+        fake_.status.usage = 12 * mib;
+        sandbox_.write("var/lib/docker/containers/" + std::string(64, 'a') + "/config.v2.json",
+                       R"({"Name":"/vllm"})");
+    }
+
+    void add(const std::string &path, std::uint64_t usage, std::uint64_t local) {
+        Account account;
+
+        account.id = fake_.accounts.size() + 1;
+        account.path = path;
+        account.usage = usage;
+        account.local = local;
+        fake_.accounts.push_back(account);
+    }
+
+    std::string text(const MetricsOptions &options = {}) {
+        return metrics_text(connection_, machine_, options);
+    }
+
+    static bool has(const std::string &text, const std::string &line) {
+        return text.find("\n" + line + "\n") != std::string::npos;
+    }
+
+    /// The sum of a metric's samples.
+    static double sum(const std::string &text, const std::string &name) {
+        std::istringstream lines(text);
+        double sum = 0;
+
+        for (std::string line; std::getline(lines, line);) {
+            if (line.starts_with(name + " ") || line.starts_with(name + "{"))
+                sum += std::strtod(line.c_str() + line.rfind(' '), nullptr);
+        }
+        return sum;
+    }
+
+    test::Sandbox sandbox_;
+    test::FakeModule fake_;
+    bool loaded_ = true;
+    Connection connection_{[this] {
+        if (!loaded_)
+            throw Error(Failure::missing, "the umacct kernel module is not loaded");
+        return fake_.connect();
+    }};
+    Machine machine_{sandbox_.proc(), sandbox_.proc().parent_path()};
+};
+
+TEST_F(Metrics, FiguresAndNames) {
+    const std::string text = this->text();
+
+    EXPECT_TRUE(has(text, "umacct_up 1"));
+    EXPECT_TRUE(has(text, "umacct_usage_bytes 12582912")) << text;
+    EXPECT_TRUE(has(text, "umacct_module_info{version=\"0.1.0\",driver=\"hooked\","
+                          "driver_version=\"550.163.01\"} 1"));
+    EXPECT_TRUE(has(text, "umacct_hook_calls_total{hook=\"allocate\"} 12"));
+    EXPECT_TRUE(has(text, "# TYPE umacct_hook_calls_total counter"));
+    EXPECT_TRUE(has(text, "umacct_machine_memory_bytes 17179869184"));
+    EXPECT_TRUE(has(text, "umacct_machine_pressure_seconds_total{who=\"some\"} 1.5"));
+    const std::string of_vllm = "{cgroup=\"/system.slice/docker-" + std::string(64, 'a') +
+                                ".scope\",owner=\"docker vllm\"}";
+    EXPECT_TRUE(has(text, "umacct_account_hard_limit_bytes" + of_vllm + " 16777216"));
+    EXPECT_TRUE(has(text, "umacct_account_refusals_total" + of_vllm + " 7"));
+    EXPECT_TRUE(has(text, "umacct_account_throttled_seconds_total" + of_vllm + " 2.5"));
+    EXPECT_EQ(text.find("hard_limit_bytes{cgroup=\"/small\""), std::string::npos)
+        << "no limit is no sample";
+    EXPECT_TRUE(has(text, "umacct_account_usage_bytes{cgroup=\"/odd \\\"name\\\"\\\\\","
+                          "owner=\"\"} 3145728"));
+    if (const char *file = std::getenv("UMACCT_METRICS_OUT"))
+        std::ofstream(file) << text;
+}
+
+TEST_F(Metrics, TheTopAndTheRestAreAll) {
+    for (const std::size_t top : {0, 1, 2, 3, 4, 9}) {
+        const std::string text = this->text({.top = top});
+
+        EXPECT_EQ(sum(text, "umacct_account_local_bytes") + sum(text, "umacct_rest_local_bytes"),
+                  sum(text, "umacct_usage_bytes"))
+            << top;
+        EXPECT_EQ(sum(text, "umacct_rest_accounts"), top < 4 ? 4 - top : 0);
+    }
+    const std::string text = this->text({.top = 2});
+    EXPECT_NE(text.find("umacct_account_usage_bytes{cgroup=\"/system"), std::string::npos);
+    EXPECT_EQ(text.find("cgroup=\"/small\""), std::string::npos);
+}
+
+TEST_F(Metrics, OpenMetricsSaysItsUnitsAndItsEnd) {
+    const std::string text = this->text({.format = MetricsFormat::openmetrics});
+
+    EXPECT_TRUE(has(text, "# TYPE umacct_hook_calls counter"));
+    EXPECT_TRUE(has(text, "# UNIT umacct_usage_bytes bytes"));
+    EXPECT_TRUE(has(text, "# TYPE umacct_module info"));
+    EXPECT_TRUE(has(text, "umacct_hook_calls_total{hook=\"allocate\"} 12"));
+    EXPECT_TRUE(text.ends_with("\n# EOF\n"));
+}
+
+TEST_F(Metrics, WithoutTheModule) {
+    loaded_ = false;
+    const std::string text = this->text();
+
+    EXPECT_TRUE(has(text, "umacct_up 0"));
+    EXPECT_TRUE(has(text, "umacct_machine_free_bytes 1073741824"));
+    EXPECT_EQ(text.find("umacct_usage_bytes"), std::string::npos);
+    loaded_ = true;
+    EXPECT_TRUE(has(this->text(), "umacct_up 1"));
+}
+
+TEST_F(Metrics, Requests) {
+    Exporter exporter(connection_, machine_, 50, {});
+
+    EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 200U);
+    EXPECT_EQ(exporter.answer("GET", "/", "").status, 404U);
+    EXPECT_EQ(exporter.answer("POST", "/metrics", "").status, 405U);
+    const auto open =
+        exporter.answer("GET", "/metrics", "application/openmetrics-text;version=1.0.0");
+    EXPECT_TRUE(open.body.ends_with("# EOF\n"));
+    EXPECT_TRUE(std::string(open.type).starts_with("application/openmetrics-text"));
+    fake_.fail_with = EIO;
+    EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 500U);
+}
+
+/// All that the server says to a request, until it closes.
+std::string ask(Exporter &exporter, const std::string &path, const std::string &request) {
+    const FileDescriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    std::array<char, 4096> part{};
+    std::string answer;
+
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<const sockaddr *>(&address), sizeof(address)),
+              0);
+    EXPECT_EQ(write(client.get(), request.data(), request.size()),
+              static_cast<ssize_t>(request.size()));
+    for (int rounds = 0; rounds < 1000; ++rounds) {
+        exporter.run();
+        const ssize_t size = recv(client.get(), part.data(), part.size(), MSG_DONTWAIT);
+
+        if (size == 0)
+            return answer;
+        if (size > 0)
+            answer.append(part.data(), static_cast<std::size_t>(size));
+        else
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "no end of the answer: " << answer;
+    return answer;
+}
+
+TEST_F(Metrics, OverASocket) {
+    const std::string path = sandbox_.proc().parent_path() / "http";
+    const std::string get = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+    Exporter exporter(connection_, machine_, 50, {listen_at_path(path)});
+
+    const std::string plain = ask(exporter, path, get + "\r\n");
+    EXPECT_TRUE(plain.starts_with("HTTP/1.1 200 OK\r\n")) << plain;
+    EXPECT_NE(plain.find("Content-Type: text/plain; version=0.0.4"), std::string::npos);
+    EXPECT_NE(plain.find("\numacct_usage_bytes 12582912\n"), std::string::npos);
+    const std::string open =
+        ask(exporter, path, get + "Accept: application/openmetrics-text\r\n\r\n");
+    EXPECT_TRUE(open.ends_with("# EOF\n")) << open;
+    EXPECT_TRUE(ask(exporter, path,
+                    "POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                    "Content-Length: 5\r\n\r\nhello")
+                    .starts_with("HTTP/1.1 405"));
+    EXPECT_FALSE(ask(exporter, path, "nonsense\r\n\r\n").starts_with("HTTP/1.1 200"));
+}
+
+} // namespace
+} // namespace umacct
