@@ -5,11 +5,13 @@
 #
 #	WHAT VARIANT ALLOC FREE ALLOC_MEDIAN FREE_MEDIAN
 #
-# in instructions. The first two are the least of many rounds: zeroing 2 MiB takes
-# half a tick's time, and a tick in it costs more than what is measured here.
+# in instructions. The first two are the least of many rounds, for where it is likely that
+# a tick comes meanwhile: zeroing 2 MiB takes half a tick's time, and one costs more than
+# what is measured here.
 
 CGROUPS=/sys/fs/cgroup
 TRACING=/sys/kernel/tracing
+LONGEST=/sys/module/umacct/parameters/watch_lock
 
 stop() {
 	echo "bench: $*" >&2
@@ -82,6 +84,13 @@ remove() { # CGROUP
 	rmdir "$CGROUPS$1"
 }
 
+# The longest that the ledger's lock was held since this was asked last, and who took it.
+longest_hold() { # WHAT
+	read -r hold_time hold_by <$LONGEST
+	echo "hold $1 $hold_time $hold_by"
+	echo >$LONGEST
+}
+
 driver=$(cut -d. -f1 /sys/module/nvidia/version)
 
 enter /bench
@@ -90,6 +99,9 @@ shapes umacct
 umacct charge on /bench || stop "charging can't be switched on"
 shapes charging
 umacct charge inherit /bench
+
+status=$(/selftests/bin/nltest cost 200) || stop "no status"
+echo "status umacct $status"
 
 # The same branch with and without a limit on each of its levels.
 for depth in 1 4 8; do
@@ -108,7 +120,10 @@ for depth in 1 4 8; do
 done
 
 # A list of many cgroups, beside reading one file of each. In instructions and system
-# calls, so the columns are others here: WHAT VARIANT INSTRUCTIONS CALLS.
+# calls, so the columns are others here: WHAT VARIANT INSTRUCTIONS CALLS. This umacct
+# watches how long it holds its lock, which costs it little.
+rmmod umacct || stop "umacct doesn't unload"
+insmod /lib/umacct/watched/umacct.ko || stop "the watched umacct does not load"
 many=10000
 mkfifo /tmp/hold /tmp/ready
 /selftests/bin/manycgroups hold $many </tmp/hold >/tmp/ready &
@@ -125,8 +140,24 @@ for variant in "umacct ls --json" "/selftests/bin/manycgroups read $many"; do
 	*) echo "many read $many_cost" ;;
 	esac
 done
+longest_hold allocate_and_list
+umacct ps --json | tr '{' '\n' | grep -c '"path":"/many' >/tmp/listed
+[ "$(cat /tmp/listed)" -ge $many ] || stop "ps lists $(cat /tmp/listed) of $many"
+/selftests/bin/runas 65534 umacct ls --json >/dev/null || stop "nobody may not list"
+longest_hold list_processes
+in_branch /many/0/0 limit 1T
+umacct charge on /many || stop "charging can't be switched on"
+longest_hold set
+/selftests/bin/manycgroups remove $many || stop "the cgroups can't be removed"
+longest_hold remove
 exec 5>&-
 wait
+while umacct ps --json | grep -q manycgroups; do
+	sleep 1
+done
+longest_hold exit_and_reap
+rmmod umacct || stop "umacct doesn't unload"
+insmod /lib/umacct/umacct.ko || stop "umacct does not load"
 
 # What those pay who ask how much memory there is.
 system_calls loaded

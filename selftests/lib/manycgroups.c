@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * manycgroups hold COUNT: makes so many cgroups below /many, a hundred in each of its
- * children, takes one page of driver memory in each, says "ready", and holds all of it
- * until its standard input ends.
+ * children, takes ten pages of driver memory in each, one by one, says "ready", and
+ * holds all of it until its standard input ends.
  *
  * manycgroups read COUNT: reads memory.current of each of them.
+ *
+ * manycgroups remove COUNT: removes them, all but the one that the holder is in.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,10 +68,10 @@ static void hold(int count)
 		}
 		make(path(TOP "/%d/%d", i / IN_EACH, i));
 		put(path(TOP "/%d/%d/cgroup.procs", i / IN_EACH, i), "0");
-		if (write(device, "alloc 1 4096 0", 14) < 0)
+		if (write(device, "alloc 1 4096 0 10", 17) < 0)
 			die("alloc");
 		if (read(device, answer, sizeof(answer)) <= 0 ||
-		    strncmp(answer, "status=0x0 ", 11))
+		    strncmp(answer, "status=0x0 count=10\n", 20))
 			die("alloc");
 	}
 	printf("ready\n");
@@ -91,6 +93,16 @@ static void read_each(int count)
 	}
 }
 
+static void remove_each(int count)
+{
+	for (int i = 0; i < count; i++)
+		if (rmdir(path(TOP "/%d/%d", i / IN_EACH, i)) && errno != EBUSY)
+			die("rmdir");
+	for (int i = 0; i < count / IN_EACH; i++)
+		if (rmdir(path(TOP "/%d", i)) && errno != EBUSY)
+			die("rmdir");
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc == 3 ? atoi(argv[2]) : 0;
@@ -99,7 +111,9 @@ int main(int argc, char **argv)
 		hold(count);
 	else if (count > 0 && !strcmp(argv[1], "read"))
 		read_each(count);
+	else if (count > 0 && !strcmp(argv[1], "remove"))
+		remove_each(count);
 	else
-		return fprintf(stderr, "usage: manycgroups hold|read COUNT\n"), 2;
+		return fprintf(stderr, "usage: manycgroups hold|read|remove COUNT\n"), 2;
 	return 0;
 }

@@ -17,9 +17,12 @@ make_modules() {
 	copy_sources "$to" include "${dirs[@]}"
 	cp -p "$clone/VERSION" "$to"
 	for dir in "${dirs[@]}"; do
-		make -s -C "$kernel_build" M="$to/$dir" -j "$jobs" \
-			CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules || return
+		make_module "$to/$dir" "$@" || return
 	done
+}
+
+make_module() { # DIRECTORY [MAKE-ARGUMENT]...
+	make -s -C "$kernel_build" M="$1" -j "$jobs" CONFIG_DEBUG_INFO_BTF_MODULES= "${@:2}" modules
 }
 
 # Times are kept, for make; what make left there stays; what is gone from the source

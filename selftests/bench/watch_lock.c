@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The longest that the ledger's lock was held, in the parameter watch_lock:
+ * NANOSECONDS FUNCTION, the one that took it. Written to, it begins anew.
+ */
+#include <linux/moduleparam.h>
+#include <linux/sysfs.h>
+#include <linux/timekeeping.h>
+
+#include "watch_lock.h"
+
+/* Guarded by ledger_lock. */
+static unsigned long held_flags;
+static u64 held_since;
+static const char *held_by;
+static u64 longest;
+static const char *longest_by = "nobody";
+
+void watch_lock(const char *where)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&ledger_lock, flags);
+	held_flags = flags;
+	held_by = where;
+	held_since = ktime_get_raw_fast_ns();
+}
+
+void watch_unlock(void)
+{
+	u64 held = ktime_get_raw_fast_ns() - held_since;
+	unsigned long flags = held_flags;
+
+	if (held > longest) {
+		longest = held;
+		longest_by = held_by;
+	}
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+}
+
+static int get_longest(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%llu %s\n", longest, longest_by);
+}
+
+static int set_longest(const char *value, const struct kernel_param *param)
+{
+	longest = 0;
+	longest_by = "nobody";
+	return 0;
+}
+
+static const struct kernel_param_ops longest_ops = {
+	.get = get_longest,
+	.set = set_longest,
+};
+
+module_param_cb(watch_lock, &longest_ops, NULL, 0600);
