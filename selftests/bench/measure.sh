@@ -119,6 +119,10 @@ for depth in 1 4 8; do
 	in_branch "$path" remove
 done
 
+# What each start of the tool takes, with its answer. Columns as below.
+start=$(/selftests/bin/cost umacct) || stop "umacct can't be measured"
+echo "start umacct $start"
+
 # A list of many cgroups, beside reading one file of each. In instructions and system
 # calls, so the columns are others here: WHAT VARIANT INSTRUCTIONS CALLS. This umacct
 # watches how long it holds its lock, which costs it little.

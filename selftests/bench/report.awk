@@ -74,6 +74,9 @@ END {
 	ask_row("sysinfo(2)", "sysinfo")
 	ask_row("reading /proc/meminfo", "meminfo")
 
+	printf "\n  %-38s %12s %9s\n", "the tool", "instructions", "calls"
+	printf "  %-38s %12d %9d\n", "umacct", cost("start", "umacct", "alloc"),
+		cost("start", "umacct", "free")
 	printf "\n  %-38s %12s %9s\n", "10,000 cgroups that hold memory", "instructions", "calls"
 	printf "  %-38s %12d %9d\n", "umacct ls --json", cost("many", "ls", "alloc"),
 		cost("many", "ls", "free")
