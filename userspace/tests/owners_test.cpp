@@ -167,12 +167,24 @@ TEST_F(OwnersTest, WhatWasReadIsKeptUntilRefreshed) {
     Owners owners(root());
     const std::string path = "/docker/" + id_of('a');
 
+    const std::string pod_container = pod_slice + "/" + id_of('c');
+
     add_docker(id_of('a'), "before");
+    add_containerd("default", "web", json::object(), "/default/web");
+    write("var/log/pods/prod_llm-0_" + pod_uid + "/x", "");
+    write("var/log/containers/llm-0_prod_vllm-" + id_of('c') + ".log", "");
     EXPECT_EQ(owners.of(path)->name, "before");
+    EXPECT_TRUE(owners.of("/default/web"));
+    EXPECT_EQ(owners.of(pod_slice)->pod, "llm-0");
+    EXPECT_EQ(owners.of(pod_container)->container, "vllm");
     std::filesystem::remove_all(root() / "var");
+    std::filesystem::remove_all(root() / "run");
     EXPECT_EQ(owners.of(path)->name, "before");
     owners.refresh();
     EXPECT_EQ(owners.of(path)->name, "");
+    EXPECT_FALSE(owners.of("/default/web"));
+    EXPECT_EQ(owners.of(pod_slice)->pod, "");
+    EXPECT_EQ(owners.of(pod_container)->container, "");
 }
 
 // What a user writes there took the stack of root's tool, or a minute of its time.
