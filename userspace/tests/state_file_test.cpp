@@ -139,6 +139,21 @@ TEST_F(StateFileTest, IsReadAgainOnlyWhenItChanged) {
     EXPECT_EQ(files.children(), 3U) << "what isn't there needs no child";
 }
 
+TEST_F(StateFileTest, WhatNobodyAsksForIsForgotten) {
+    const auto other = sandbox_.proc() / "other";
+    StateFiles files("/");
+
+    sandbox_.write(other, "x");
+    files.ask(other, the_text);
+    for (int i = 0; i < 20; ++i) {
+        files.ask(file_, the_text);
+        files.refresh();
+    }
+    EXPECT_EQ(files.children(), 2U) << "what is asked for is known";
+    files.ask(other, the_text);
+    EXPECT_EQ(files.children(), 3U) << "what was of a container long gone is not";
+}
+
 TEST_F(StateFileTest, AUsersFilesAreReadAsTheUserAndTakeBoundedTime) {
     const uid_t user = getuid() == 0 ? 1000 : getuid();
     StateFiles files("/");

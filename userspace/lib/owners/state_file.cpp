@@ -40,6 +40,9 @@ constexpr auto period = 10s;
 constexpr auto budget_of_user = 1s;
 constexpr auto budget_of_root = 5s;
 
+/// After how many refreshes in which nobody asked.
+constexpr std::uint64_t forgotten_after = 8;
+
 void limit(__rlimit_resource resource, rlim_t value) {
     const rlimit both{.rlim_cur = value, .rlim_max = value};
 
@@ -128,6 +131,13 @@ const StateFiles::Lines &StateFiles::entries(const fs::path &folder) {
     }
     std::sort(known.lines.begin(), known.lines.end());
     return known.lines;
+}
+
+void StateFiles::refresh() {
+    ++generation_;
+    std::erase_if(known_, [this](const auto &each) {
+        return each.second.generation + forgotten_after < generation_;
+    });
 }
 
 fs::path StateFiles::below_root(const fs::path &path) const {

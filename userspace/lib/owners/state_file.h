@@ -46,8 +46,9 @@ public:
     /// A path that can't be where it isn't known.
     const std::filesystem::path &home(uid_t user);
 
-    /// From now on, looks again whether what was read has changed.
-    void refresh() { ++generation_; }
+    /// From now on, looks again whether what was read has changed. What nobody asked for of
+    /// late is forgotten: it is of containers that are gone.
+    void refresh();
 
     /// How often a child was made: for tests.
     std::uint64_t children() const { return children_; }
