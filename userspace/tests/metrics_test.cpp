@@ -33,7 +33,7 @@ protected:
                        "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
         add("/", 12 * mib, 0);
         add("/system.slice/docker-" + std::string(64, 'a') + ".scope", 8 * mib, 8 * mib);
-        add("/odd \"name\"\\", 3 * mib, 3 * mib);
+        add(R"(/odd "name"\)", 3 * mib, 3 * mib);
         add("/small", mib, mib);
         fake_.accounts[1].hard = fake_.accounts[1].effective = 16 * mib;
         fake_.accounts[1].throttled_ns = 2'500'000'000;
@@ -95,15 +95,15 @@ TEST_F(Metrics, FiguresAndNames) {
     EXPECT_TRUE(has(text, "# TYPE umacct_hook_calls_total counter"));
     EXPECT_TRUE(has(text, "umacct_machine_memory_bytes 17179869184"));
     EXPECT_TRUE(has(text, "umacct_machine_pressure_seconds_total{who=\"some\"} 1.5"));
-    const std::string of_vllm = "{cgroup=\"/system.slice/docker-" + std::string(64, 'a') +
-                                ".scope\",owner=\"docker vllm\"}";
+    const std::string of_vllm = R"({cgroup="/system.slice/docker-)" + std::string(64, 'a') +
+                                R"(.scope",owner="docker vllm"})";
     EXPECT_TRUE(has(text, "umacct_account_hard_limit_bytes" + of_vllm + " 16777216"));
     EXPECT_TRUE(has(text, "umacct_account_refusals_total" + of_vllm + " 7"));
     EXPECT_TRUE(has(text, "umacct_account_throttled_seconds_total" + of_vllm + " 2.5"));
     EXPECT_EQ(text.find("hard_limit_bytes{cgroup=\"/small\""), std::string::npos)
         << "no limit is no sample";
-    EXPECT_TRUE(has(text, "umacct_account_usage_bytes{cgroup=\"/odd \\\"name\\\"\\\\\","
-                          "owner=\"\"} 3145728"));
+    EXPECT_TRUE(
+        has(text, R"(umacct_account_usage_bytes{cgroup="/odd \"name\"\\",owner=""} 3145728)"));
     if (const char *file = std::getenv("UMACCT_METRICS_OUT"))
         std::ofstream(file) << text;
 }
