@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# image: systemd
+# cell: amd64-6.12-550
+#
+# A machine that systemd runs: "run" is given a scope by it, units and slices are TARGETs,
+# a user's services are known by their names, and a service that restarts is a cgroup anew.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it starts and stops units"
+needs_accounting
+[ -d /run/systemd/system ] || skip_all "no systemd"
+
+ALICE=1000
+MANAGER=/user.slice/user-$ALICE.slice/user@$ALICE.service
+
+# service NAME [OPTION]...: a service of the system's, whose main process is the holder NAME.
+service() {
+	service_name=$1
+	shift
+	fifos "$service_name"
+	systemd-run --quiet --unit "$service_name" "$@" \
+		"$SELFTESTS_BIN/rmtool" -f "$TEST_DIR/$service_name"
+}
+
+# as_alice COMMAND...: as a login of hers would.
+as_alice() {
+	XDG_RUNTIME_DIR=/run/user/$ALICE HOME=/home/alice runas $ALICE "$@"
+}
+
+# What umacct says of a target.
+target() { # TARGET KEY
+	umacct show --json "$1" | json_field "$2"
+}
+
+limits() { # TARGET OPTION...
+	umacct limit "$@" >/dev/null
+}
+
+usage_of_is() { # TARGET BYTES
+	[ "$(target "$1" usage)" = "$2" ]
+}
+
+no_scope() { # NAME
+	! systemctl is-active --quiet "$1.scope" && [ ! -d "$CGROUPS/system.slice/$1.scope" ]
+}
+
+# "run" -----------------------------------------------------------------------
+
+# shellcheck disable=SC2016 # expands in the command
+is "run: the command is in a scope, with the limit in force" \
+	"$(umacct run -q --name scoped --hard 4M sh -c '
+		cut -d : -f 3 /proc/self/cgroup; systemctl is-active scoped.scope
+		umacct show --json scoped.scope | grep -o "\"hard_bytes\":[0-9]*"' | xargs)" \
+	"/system.slice/scoped.scope active hard_bytes:$((4 * MIB))"
+check "the scope goes with it" eventually no_scope scoped
+umacct run --json --name scoped --hard 4M rmtool "fill 1M" >/dev/null 2>"$TEST_DIR/report"
+is "the limit holds in it" "$(json_field peak <"$TEST_DIR/report")" $((4 * MIB))
+umacct run -q --name scoped sh -c 'exit 7'
+is "the command's exit code is run's" $? 7
+umacct run -q --name scoped sh -c 'sleep 1000 & exit 3'
+is "also where it leaves a child behind" $? 3
+check "which goes with the scope" eventually no_scope scoped
+umacct run -q --name scoped sh -c 'sleep 1000' &
+runner=$!
+eventually systemctl is-active --quiet scoped.scope
+umacct run -q --name scoped true 2>"$TEST_DIR/err"
+is "a scope's name is taken once" $? 125
+check "which is said" grep -q scoped.scope "$TEST_DIR/err"
+systemctl stop scoped.scope
+wait $runner
+is "systemctl stop ends the command" $? 143
+
+# shellcheck disable=SC2016 # expands in the command
+is "run --user: as she is, and in the system's slice" \
+	"$(umacct run -q --user alice --name hers sh -c '
+		echo $(id -un) $HOME; cut -d : -f 3 /proc/self/cgroup' | xargs)" \
+	"alice /home/alice /system.slice/hers.scope"
+start_ms=$(now_ms)
+runas $ALICE umacct run true 2>"$TEST_DIR/err"
+is "an unprivileged user may not, as from every verb" $? 4
+check "and is told so long before a call over D-Bus gives up (25 s)" \
+	[ $(($(now_ms) - start_ms)) -lt 20000 ]
+check "what would be allowed, too" grep -qi root "$TEST_DIR/err"
+
+# units -----------------------------------------------------------------------
+
+check "a service starts" service llm --slice=models.slice
+ask llm alloc 1M 5
+for name in llm.service llm unit:llm.service /models.slice/llm.service; do
+	is "$name is what it holds" "$(target "$name" usage)" $((5 * MIB))
+done
+is "so is its slice" "$(target models.slice usage)" $((5 * MIB))
+check "show says which unit it is" sh -c "umacct show llm | grep -q 'llm.service'"
+check "ls names it" sh -c "umacct ls | grep -q 'llm.service'"
+check "ps has its process" sh -c "umacct ps llm.service | grep -q rmtool"
+check "it is limited by its name" limits llm --hard 8M
+ask llm fill 1M
+is "and the limit holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 3"
+check "its slice is limited by its" limits models.slice --hard 9M
+check "a second service in that" service tts --slice=models.slice
+ask tts fill 1M
+is "has what the slice has left" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 1"
+check "a service's own limits stand beside ours" \
+	sh -c "systemctl set-property --runtime llm.service MemoryMax=500M &&
+		umacct limit llm | grep -q '8.00 MiB'"
+
+# restarts --------------------------------------------------------------------
+
+umacct top llm.service --json -d 0.2 >"$TEST_DIR/top" 2>&1 &
+holders="$holders $!"
+before=$(stat -c %i "$CGROUPS/models.slice/llm.service")
+check "the service restarts" systemctl restart llm.service
+check "it is another cgroup" [ "$(stat -c %i "$CGROUPS/models.slice/llm.service")" != "$before" ]
+check "what it held is back" eventually usage_of_is models.slice $((1 * MIB))
+ask llm alloc 1M 2
+is "its name is the new one's" "$(target llm usage)" $((2 * MIB))
+is "whose limit was the old one's, and went with it" "$(target llm hard)" null
+top_follows() {
+	tail -n 1 "$TEST_DIR/top" | grep -q "\"usage_bytes\":$((2 * MIB))"
+}
+check "top follows it" eventually top_follows
+check "they stop" systemctl stop llm.service tts.service
+check "nothing is held" eventually usage_of_is / 0
+
+# users -----------------------------------------------------------------------
+
+check "a lingering user's manager starts" loginctl enable-linger alice
+check "and is up" systemctl start user@$ALICE.service
+fifos mine
+check "and her own service" as_alice systemd-run --user --quiet --unit llm \
+	"$SELFTESTS_BIN/rmtool" -f "$TEST_DIR/mine"
+ask mine alloc 1M 3
+is "it is in her manager's tree" "$(target "$MANAGER/app.slice/llm.service" usage)" $((3 * MIB))
+is "alone of that name, it is found by it" "$(target llm.service usage)" $((3 * MIB))
+check "the system starts one of the same name" service llm
+ask llm alloc 1M 4
+is "then the name is the system's" "$(target llm.service usage)" $((4 * MIB))
+limits llm --hard 6M
+is "and so is the limit" "$(target "$MANAGER/app.slice/llm.service" hard)" null
+check "her whole slice is limited" limits user-$ALICE.slice --hard 5M
+ask mine fill 1M
+is "and the limit binds her service" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 2"
+as_alice umacct run true 2>"$TEST_DIR/err"
+is "with a manager of her own, too, she may not run" $? 4
+check "her lingering ends" loginctl disable-linger alice
+check "and all that was hers" eventually test ! -d "$CGROUPS$MANAGER"
+check "whose memory is back" eventually usage_of_is / $((4 * MIB))
+check "the rest stops" systemctl stop llm.service
+check "nothing is held at the end" eventually usage_of_is / 0
+
+done_testing
