@@ -220,13 +220,15 @@ kernel_complaints() {
 }
 
 driver_major() {
-	cut -d. -f1 /sys/module/nvidia/version
+	{ cut -d. -f1 /sys/module/nvidia/version || echo 0; } 2>/dev/null
 }
 
 # --- memory ------------------------------------------------------------------
 
-# Per-CPU counters are folded into the global ones only now and then; ask for it.
+# Per-CPU counters are folded into the global ones only now and then; ask for it. What a
+# driver keeps in pools (590 and later) comes back when the kernel asks for it.
 settle_counters() {
+	[ "$(driver_major)" -lt 590 ] || echo 2 >/proc/sys/vm/drop_caches
 	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1
 }
 

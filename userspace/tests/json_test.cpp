@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -109,7 +110,7 @@ TEST(JsonOutput, HasAllThatTheModuleSays) {
             continue;
         ++seen;
 
-        const auto other = names.find(what + "_" + name);
+        const auto other = names.find(fmt::format("{}_{}", what, name));
         const std::string key = other != names.end() ? other->second : lower(name);
         EXPECT_TRUE(keys[what].contains(key) || keys[what].contains(key + "_bytes") ||
                     keys[what].contains(key + "_ns"))

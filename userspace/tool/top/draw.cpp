@@ -203,6 +203,7 @@ std::vector<Field> fields_of(const std::vector<std::string_view> &names, bool pr
                              bool wide) {
     std::vector<Field> fields;
 
+    fields.reserve(names.size());
     for (const std::string_view name : names)
         fields.emplace_back(name, processes, wide);
     return fields;
