@@ -73,6 +73,11 @@ if [ "$(driver_major)" -ge 545 ]; then
 	refused "asked for again from the start, they are refused again" \
 		kernel retry 512 $((2 * MIB)) 0
 	is "and counted again" "$(account held refusals)" $((refusals + 2))
+	refused "so they are in one block" kernel alloc 512 $((2 * MIB)) 0
+	check "a page fits" ask holder alloc 4K
+	refused "and what is asked for then, in smaller blocks" kernel alloc 512 $((64 * 1024)) 0
+	is "is another refusal" "$(account held refusals)" $((refusals + 4))
+	ask holder free all
 fi
 
 limit held --hard 0
