@@ -9,6 +9,7 @@ apt_dir=$cache/apt
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The tests' packages must work together, so they come from these suites only.
+# shellcheck disable=SC2034 # used by some who source this
 userland_suite=bookworm
 
 # How old apt's lists may get. Versions that were resolved stay until then.

@@ -203,7 +203,6 @@ private:
             to_ += json_text(text);
     }
 
-private:
     std::string &to_;
     char separator_ = '{'; ///< before the next member
 };
