@@ -169,7 +169,7 @@ enum {
 	UMACCT_A_ACCOUNT_SOFT,		/* u64, soft limit */
 	UMACCT_A_ACCOUNT_HARD,		/* u64, hard limit */
 	UMACCT_A_ACCOUNT_THROTTLE,	/* u64, ns: longest delay of one ioctl above SOFT; 0: none */
-	UMACCT_A_ACCOUNT_VIEW,		/* u32, 1: /proc/meminfo and sysinfo answer within the limit */
+	UMACCT_A_ACCOUNT_VIEW,		/* u32, 1: /proc/meminfo and sysinfo tell what could be had */
 	UMACCT_A_ACCOUNT_CHARGE,	/* u32, enum umacct_charge_mode, as set */
 	UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE, /* u32, UMACCT_CHARGE_OFF or _ON */
 	UMACCT_A_ACCOUNT_EFFECTIVE,	/* u64, lowest hard limit from here to the root */

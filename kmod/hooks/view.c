@@ -249,7 +249,7 @@ static void take_from(char *text, size_t len, const char *name, unsigned long *k
 /* The parts of what a program adds up as cache, in the order in which they are given back. */
 static void change_caches(char *text, size_t len, unsigned long kib)
 {
-	unsigned long slab = kib;
+	unsigned long slab;
 
 	take_from(text, len, "Cached:", &kib);
 	take_from(text, len, "Buffers:", &kib);

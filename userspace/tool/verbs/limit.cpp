@@ -96,7 +96,7 @@ Action add_limit(CLI::App &verb) {
     verb.add_option("TARGET", options->target, target_help);
     add_limit_options(verb, options->limits);
     CLI::Option *view = verb.add_flag("--view", options->view,
-                                      "let /proc/meminfo and sysinfo answer within the hard limit");
+                                      "let /proc/meminfo and sysinfo tell what could be had");
     verb.add_flag("--no-view", options->no_view, "let them tell the machine's truth")
         ->excludes(view);
     add_examples(verb,
