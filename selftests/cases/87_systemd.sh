@@ -109,6 +109,11 @@ check "a service's own limits stand beside ours" \
 
 umacct top llm.service --json -d 0.2 >"$TEST_DIR/top" 2>&1 &
 holders="$holders $!"
+top_shows() { # BYTES
+	tail -n 1 "$TEST_DIR/top" | grep -q "\"usage_bytes\":$1\>"
+}
+# A service that is not there when top starts is an error, not one to wait for.
+check "top shows it" eventually top_shows $((8 * MIB))
 before=$(stat -c %i "$CGROUPS/models.slice/llm.service")
 check "the service restarts" systemctl restart llm.service
 check "it is another cgroup" [ "$(stat -c %i "$CGROUPS/models.slice/llm.service")" != "$before" ]
@@ -116,10 +121,7 @@ check "what it held is back" eventually usage_of_is models.slice $((1 * MIB))
 ask llm alloc 1M 2
 is "its name is the new one's" "$(target llm usage)" $((2 * MIB))
 is "whose limit was the old one's, and went with it" "$(target llm hard)" null
-top_follows() {
-	tail -n 1 "$TEST_DIR/top" | grep -q "\"usage_bytes\":$((2 * MIB))"
-}
-check "top follows it" eventually top_follows
+check "top follows it" eventually top_shows $((2 * MIB))
 check "they stop" systemctl stop llm.service tts.service
 check "nothing is held" eventually usage_of_is / 0
 
