@@ -53,13 +53,13 @@ start_in asleep guard
 waits_before=$(waits)
 check "who allocates sleeps in the driver" ask guard kernel hold 1
 tell sleeper alloc 4M
-sleep 2
+somebody_sleeps() {
+	grep -qs held_alloc_contig_pages /proc/[0-9]*/stack
+}
+check "whoever comes first" eventually somebody_sleeps
 rmmod umacct &
 unloading=$!
-for _ in 1 2 3 4 5 6; do
-	! eventually says_whom_it_waits_for || break
-done
-check "unloading waits for him" says_whom_it_waits_for
+check "unloading waits for him" eventually says_whom_it_waits_for
 check "and isn't done" [ -d /sys/module/umacct ]
 ask guard kernel hold 0
 wait "$unloading"

@@ -36,9 +36,9 @@ is "numbered so" "$(event seq)" $((first + 1))
 
 # A flood: it is told often enough to follow, with a count, and nobody else's event
 # waits for it. "nltest listen" prints TYPE SEQ COUNT SIZE PATH.
-nltest listen >"$TEST_DIR/told" &
+nltest listen >"$TEST_DIR/told" 2>"$TEST_DIR/listener" &
 holders="$holders $!"
-sleep 1
+check "somebody listens" eventually grep -q listening "$TEST_DIR/listener"
 
 told() { # NAME: how often something happened in that cgroup, by what was told
 	awk -v path="$(cgroup_path "$1")" '$5 == path { sum += $3 } END { print sum + 0 }' \
@@ -67,9 +67,9 @@ check "the watcher still lives" kill -0 "$watcher"
 
 # A listener that never reads, and has the sender told so.
 lost=$(status_field events_lost)
-nltest deaf &
+nltest deaf 2>"$TEST_DIR/deaf" &
 holders="$holders $!"
-sleep 1
+check "somebody else doesn't read" eventually grep -q listening "$TEST_DIR/deaf"
 ask holder insist 64K 20000
 some_lost() {
 	[ "$(status_field events_lost)" -gt "$lost" ]

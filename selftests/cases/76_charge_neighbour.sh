@@ -33,9 +33,13 @@ alone=$(worst_pair)
 cgroup_write greedy memory.high 8M
 tell greedy alloc 1M 64
 sleep 0.3
-beside=$(worst_pair)
-diag "the slowest pair took $alone ms alone and $beside ms beside a cgroup above memory.high"
-# What a delay of the kernel's is at least, well above what the machine's own hiccups are.
+# Twice, and what a delay of the kernel's is at least. The machine's own hiccups aren't in
+# each of three rounds; who waits for the cgroup above its memory.high does so in all.
+for _ in 1 2 3; do
+	beside=$(worst_pair)
+	diag "the slowest pair took $alone ms alone and $beside ms beside a cgroup above memory.high"
+	[ "$beside" -gt $((2 * alone + 150)) ] || break
+done
 check "a neighbour doesn't wait for who is above memory.high" \
 	[ "$beside" -le $((2 * alone + 150)) ]
 check "who is above it does" [ "$(cgroup_event greedy memory.events high)" -gt 0 ]

@@ -22,10 +22,8 @@ start_in crowd crowd sh -c "for i in \$(seq $CROWD); do rmtool 'churn 4K' >/dev/
 crowd_is_there() {
 	[ "$(grep -c . "$(cgroup_dir crowd)/cgroup.procs")" -gt "$CROWD" ]
 }
-for _ in 1 2 3 4 5 6; do
-	! eventually crowd_is_there || break
-done
-check "$CROWD tasks are in the driver" crowd_is_there
+PATIENCE=300
+check "$CROWD tasks are in the driver" eventually crowd_is_there
 sleep 2
 
 cgroup_write charged memory.max 32M

@@ -275,7 +275,7 @@ umacct top "$tree" -P --batch -n 3 -d 0.1 >"$TEST_DIR/out"
 is "of processes, three when asked" "$(grep -c ' rmtool ' "$TEST_DIR/out")" 3
 umacct top "$tree" --json -n 2 -d 3 >"$TEST_DIR/out" &
 reader=$!
-sleep 1
+eventually [ -s "$TEST_DIR/out" ]
 ask held alloc 4M 6
 wait $reader
 is "as JSON, a line for each refresh" "$(wc -l <"$TEST_DIR/out")" 2

@@ -92,25 +92,27 @@ within() { # DESCRIPTION GOT WANTED TOLERANCE
 	fi
 }
 
+settled() { # COMMAND...
+	settles_got=$("$@")
+	settles_off=$((settles_got - settles_wanted))
+	[ "${settles_off#-}" -le "$settles_tolerance" ]
+}
+
 # As within(), for a number that COMMAND prints and that needs a moment to settle.
 settles() { # DESCRIPTION WANTED TOLERANCE COMMAND...
 	settles_what=$1
 	settles_wanted=$2
 	settles_tolerance=$3
 	shift 3
-	for _ in $(seq 40); do
-		settles_got=$("$@")
-		settles_off=$((settles_got - settles_wanted))
-		[ "${settles_off#-}" -gt "$settles_tolerance" ] || break
-		sleep 0.1
-	done
+	eventually settled "$@"
 	within "$settles_what" "$settles_got" "$settles_wanted" "$settles_tolerance"
 }
 
-# Repeats COMMAND for as long as 10 s until it succeeds: for what the kernel does
-# in its own time.
+# Repeats COMMAND for as long as PATIENCE, in seconds, until it succeeds: for what the kernel, or a process
+# beside, does in its own time. A machine with other work to do takes ten times as long.
+PATIENCE=60
 eventually() { # COMMAND...
-	eventually_end=$(($(cut -d . -f 1 /proc/uptime) + 10))
+	eventually_end=$(($(cut -d . -f 1 /proc/uptime) + PATIENCE))
 	while [ "$(cut -d . -f 1 /proc/uptime)" -le "$eventually_end" ]; do
 		"$@" && return 0
 		sleep 0.1

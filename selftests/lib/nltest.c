@@ -19,7 +19,8 @@
  *				sends requests at random, as the specification has them, or
  *				nearly, or not at all, and prints how many were answered how
  *
- * The rest are listeners, until they are killed:
+ * The rest are listeners, until they are killed. When they are, they say "listening" to
+ * standard error:
  *
  *	nltest listen		prints each event: TYPE SEQ COUNT SIZE PATH
  *	nltest deaf		never reads, and wants the sender to know it
@@ -693,6 +694,7 @@ static void join_events(void)
 		perror("events");
 		exit(1);
 	}
+	fputs("listening\n", stderr);
 }
 
 struct told {
