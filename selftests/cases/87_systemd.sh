@@ -125,6 +125,40 @@ check "top follows it" eventually top_shows $((2 * MIB))
 check "they stop" systemctl stop llm.service tts.service
 check "nothing is held" eventually usage_of_is / 0
 
+# before the first instruction --------------------------------------------------------
+
+cat >/etc/umacct.toml <<-END
+	[[rule]]
+	unit = "early"
+	hard = "4M"
+
+	[[rule]]
+	unit = "first-*"
+	hard = "2M"
+END
+mkdir -p /run/systemd/system-generators /run/systemd/system
+ln -s /usr/lib/systemd/system-generators/umacct-generator /run/systemd/system-generators/
+for unit in early first-job; do
+	cat >"/run/systemd/system/$unit.service" <<-END
+		[Service]
+		Type=oneshot
+		User=nobody
+		ExecStart=-$SELFTESTS_BIN/rmtool "fill 1M"
+		StandardOutput=file:$TEST_DIR/$unit
+	END
+done
+chmod 1777 "$TEST_DIR"
+check "a policy, and no daemon" systemctl daemon-reload
+first_answers() { # UNIT COUNT
+	systemctl start "$1" && grep -q "count=$2\\>" "$TEST_DIR/$1"
+}
+check "a service's limit holds for its first program" first_answers early 4
+check "again when it is started again" first_answers early 4
+check "also by a pattern" first_answers first-job 2
+rm /run/systemd/system-generators/umacct-generator /etc/umacct.toml /run/systemd/system/*.service
+check "without a rule" systemctl daemon-reload
+is "there is no drop-in" "$(find /run/systemd -name "*umacct.conf")" ""
+
 # users -----------------------------------------------------------------------
 
 check "a lingering user's manager starts" loginctl enable-linger alice

@@ -284,6 +284,23 @@ AccountChange Rule::change(std::uint64_t total) const {
     return change;
 }
 
+std::optional<std::string> Rule::drop_ins() const {
+    constexpr std::string_view suffix = ".service";
+
+    if (!unit)
+        return std::nullopt;
+    std::string_view name = *unit;
+    if (name.ends_with(suffix))
+        name.remove_suffix(suffix.size());
+    else if (!name.ends_with('*'))
+        return std::nullopt;
+    if (name.ends_with("-*") || name.ends_with("@*"))
+        name.remove_suffix(1);
+    if (name.find_first_of("*?/") != std::string_view::npos)
+        return std::nullopt;
+    return fmt::format("{}{}.d", name, suffix);
+}
+
 const Rule *Policy::match(const Subject &subject) const {
     const auto found =
         std::ranges::find_if(rules, [&](const Rule &rule) { return fit(rule, subject).fits; });

@@ -55,6 +55,11 @@ struct Rule {
     /// On a machine with so much memory.
     AccountChange change(std::uint64_t total) const;
 
+    /// The folder of drop-ins that systemd reads for the services that the rule is for, and
+    /// for no more than those of their prefix or template: "ollama.service.d", "llm-.service.d"
+    /// for "llm-*", "llm@.service.d" for "llm@*". Empty where there is none such.
+    std::optional<std::string> drop_ins() const;
+
     /// It asks for a name that a container's runtime gave.
     bool needs_name() const { return container || pod || name_space; }
 };

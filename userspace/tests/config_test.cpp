@@ -10,9 +10,11 @@ using test::Ran;
 
 class Config : public test::ToolFixture {
 protected:
-    Config() { sandbox_.add_cgroup("/system.slice/ollama.service"); }
+    Config() : ollama_(sandbox_.add_cgroup("/system.slice/ollama.service")) {}
 
     void policy(const std::string &text) { sandbox_.write("etc/umacct.toml", text); }
+
+    std::uint64_t ollama_;
 };
 
 TEST_F(Config, ChecksWithoutAModule) {
@@ -54,11 +56,52 @@ TEST_F(Config, ExplainsWhichRuleAndWhy) {
     EXPECT_TRUE(run_json({"config", "explain", "ollama", "--json"})["rule"].is_null());
 }
 
+TEST_F(Config, AppliesOneRuleToOneCgroup) {
+    policy("[[rule]]\nunit='ollama'\nhard='1G'\nview=true\n");
+    const Ran applied = run({"config", "apply", "unit:ollama.service"});
+    EXPECT_EQ(applied.code, 0) << applied.err;
+    ASSERT_EQ(fake_.changes.size(), 1U);
+    const auto &set = fake_.changes.front().attributes;
+    EXPECT_EQ(test::attribute(set, UMACCT_A_ACCOUNT_ID), ollama_);
+    EXPECT_EQ(test::attribute(set, UMACCT_A_ACCOUNT_HARD), 1U << 30);
+    EXPECT_EQ(test::attribute(set, UMACCT_A_ACCOUNT_SOFT), std::nullopt);
+
+    policy("");
+    const Ran nothing = run({"config", "apply", "ollama"});
+    EXPECT_EQ(nothing.code, 0);
+    EXPECT_NE(nothing.err.find("no rule is for it"), std::string::npos);
+    EXPECT_EQ(fake_.changes.size(), 1U);
+    EXPECT_TRUE(run_json({"config", "apply", "ollama", "--json"})["accounts"].empty());
+
+    loaded_ = false;
+    EXPECT_EQ(run({"config", "apply", "ollama"}).code, static_cast<int>(Failure::missing));
+}
+
+TEST_F(Config, TellsTheDropInsOfServices) {
+    loaded_ = false;
+    policy("[[rule]]\nunit='ollama'\nhard='1G'\n"
+           "[[rule]]\nunit='llm-*'\nhard='1G'\n"
+           "[[rule]]\nunit='vllm@*.service'\nhard='1G'\n"
+           "[[rule]]\nunit='ollama.service'\ncgroup='/system.slice/**'\nsoft='1G'\n"
+           // Too wide for a folder, no services, and no unit at all.
+           "[[rule]]\nunit='a*b.service'\nhard='1G'\n"
+           "[[rule]]\nunit='*'\nhard='1G'\n"
+           "[[rule]]\nunit='models.slice'\nhard='1G'\n"
+           "[[rule]]\ncontainer='web'\nhard='1G'\n");
+    EXPECT_EQ(run({"config", "drop-ins"}).out,
+              "llm-.service.d\nollama.service.d\nvllm@.service.d\n");
+    EXPECT_EQ(run_json({"config", "drop-ins", "--json"})["drop_ins"].size(), 3U);
+    policy("nonsense");
+    EXPECT_EQ(run({"config", "drop-ins"}).code, 2);
+}
+
 TEST_F(Config, WrongUsage) {
     EXPECT_EQ(run({"config"}).code, 2);
     EXPECT_EQ(run({"config", "do"}).code, 2);
     EXPECT_EQ(run({"config", "check", "ollama"}).code, 2);
     EXPECT_EQ(run({"config", "explain"}).code, 2);
+    EXPECT_EQ(run({"config", "apply"}).code, 2);
+    EXPECT_EQ(run({"config", "drop-ins", "ollama"}).code, 2);
     policy("nonsense");
     EXPECT_EQ(run({"config", "explain", "ollama"}).code, 2);
 }

@@ -15,7 +15,7 @@ std::span<const Verb> verbs() {
         Verb{"reserve", "memory that the driver must leave available", add_reserve},
         Verb{"view", "let programs be told what memory they could have", add_view},
         Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
-        Verb{"config", "check the policy, or explain what it is for a cgroup", add_config},
+        Verb{"config", "check the policy, say what it is for a cgroup, or apply it", add_config},
         Verb{"run", "run a command in a cgroup of its own", add_run},
         Verb{"watch", "print events as they happen", add_watch},
         Verb{"audit", "where the memory went, to the last byte", add_audit},

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <memory>
 #include <optional>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "daemon/policy.h"
@@ -13,6 +15,7 @@
 #include "tool/arguments.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
+#include "tool/settings.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -77,16 +80,56 @@ std::string words_of(const AccountChange &change) {
     return words;
 }
 
+/// What the policy is for one cgroup.
+struct Found {
+    Found(const Machine &machine, const std::string &word)
+        : policy(read_policy(policy_files(machine.root()))),
+          target(machine.resolve(word)),
+          owner(machine.owners().of(target.path)),
+          subject{.path = target.path,
+                  .owner = owner ? &*owner : nullptr,
+                  .inside = is_made_inside(target.path, machine.owners())},
+          rule(policy.match(subject)),
+          change(rule == nullptr ? AccountChange{} : rule->change(machine.meminfo().total())) {}
+
+    Policy policy;
+    Target target;
+    std::optional<Owner> owner;
+    Subject subject;
+    const Rule *rule; ///< null for none
+    AccountChange change;
+};
+
+int apply(Module &module, const Machine &machine, Output &output, const std::string &word) {
+    const Found found(machine, word);
+
+    if (found.rule != nullptr)
+        return change_account(module, machine, output, found.target, found.change);
+    if (output.json)
+        output.document({{"accounts", Json::array()}});
+    output.note("no rule is for it");
+    return 0;
+}
+
+/// For systemd's generator: no module is there yet, and no cgroup.
+int drop_ins(const Machine &machine, const Output &output) {
+    std::set<std::string> folders;
+
+    for (const Rule &rule : read_policy(policy_files(machine.root())).rules) {
+        if (auto folder = rule.drop_ins())
+            folders.insert(std::move(*folder));
+    }
+    if (output.json)
+        output.document({{"drop_ins", folders}});
+    else
+        fmt::print(output.out, "{}{}", fmt::join(folders, "\n"), folders.empty() ? "" : "\n");
+    return 0;
+}
+
 int explain(const Machine &machine, const Output &output, const std::string &word) {
-    const Policy policy = read_policy(policy_files(machine.root()));
-    const Target target = machine.resolve(word);
-    const auto owner = machine.owners().of(target.path);
-    const Subject subject{.path = target.path,
-                          .owner = owner ? &*owner : nullptr,
-                          .inside = is_made_inside(target.path, machine.owners())};
-    const Rule *rule = policy.match(subject);
-    const std::string settings =
-        rule == nullptr ? "" : words_of(rule->change(machine.meminfo().total()));
+    const Found found(machine, word);
+    const auto &[policy, target, owner, subject, rule, change] = found;
+    const std::string settings = words_of(change);
     Json passed = Json::array();
 
     if (!output.json)
@@ -116,13 +159,21 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
     return 0;
 }
 
-int config(const Machine &machine, const Output &output, const Options &options) {
-    if (options.action == "check" && options.target)
-        throw Error(Failure::usage, "check takes no TARGET");
-    if (options.action == "explain" && !options.target)
-        throw Error(Failure::usage, "TARGET is missing: what is to be explained?",
-                    "for example: umacct config explain ollama.service");
-    return options.target ? explain(machine, output, *options.target) : check(machine, output);
+int config(Session &session, const Options &options) {
+    const std::string &action = options.action;
+    const bool is_for_one = action == "explain" || action == "apply";
+
+    if (!is_for_one && options.target)
+        throw Error(Failure::usage, fmt::format("{} takes no TARGET", action));
+    if (is_for_one && !options.target)
+        throw Error(Failure::usage, "TARGET is missing: whose rule is it?",
+                    fmt::format("for example: umacct config {} ollama.service", action));
+    if (action == "apply")
+        return apply(session.module(), session.machine, session.output, *options.target);
+    if (action == "explain")
+        return explain(session.machine, session.output, *options.target);
+    return action == "check" ? check(session.machine, session.output)
+                             : drop_ins(session.machine, session.output);
 }
 
 } // namespace
@@ -130,14 +181,14 @@ int config(const Machine &machine, const Output &output, const Options &options)
 Action add_config(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    verb.add_option("ACTION", options->action, "check or explain")
+    verb.add_option("ACTION", options->action, "check, explain, apply or drop-ins")
         ->required()
-        ->check(CLI::IsMember({"check", "explain"}));
+        ->check(CLI::IsMember({"check", "explain", "apply", "drop-ins"}));
     verb.add_option("TARGET", options->target, target_help);
     add_examples(verb, "umacct config check\n"
-                       "umacct config explain ollama.service");
-    return
-        [options](Session &session) { return config(session.machine, session.output, *options); };
+                       "umacct config explain ollama.service\n"
+                       "umacct config apply ollama.service      now, as umacctd does");
+    return [options](Session &session) { return config(session, *options); };
 }
 
 } // namespace umacct::tool
