@@ -129,6 +129,7 @@ enum {
 	UMACCT_A_STATUS_HOOK,		/* nest, UMACCT_A_HOOK_*, one for each hook */
 	UMACCT_A_STATUS_CHARGE_REASON,	/* string: why charging can't be switched on */
 	UMACCT_A_STATUS_UNATTRIBUTED_COUNT, /* u64, refused: no memory to find out whose */
+	UMACCT_A_STATUS_AVAILABLE,	/* u64, bytes: MemAvailable, less the free pages of CMA areas */
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)
@@ -182,6 +183,8 @@ enum {
 	UMACCT_A_ACCOUNT_MEMORY_MAX,	/* u64, as MEMORY_CURRENT */
 	UMACCT_A_ACCOUNT_DRIVER_STATE,	/* u32, as STATUS_DRIVER_STATE; only ACCOUNT_SET answers it */
 	UMACCT_A_ACCOUNT_REASON,	/* string: why nothing enforces what was set */
+	UMACCT_A_ACCOUNT_ALLOC_TIME,	/* u64, ns that tasks were in the driver's allocator, by ticks */
+	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, /* u64, ns, the longest that one allocation took */
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)

@@ -65,6 +65,8 @@ struct account {
 	u64 hard_count;
 	u64 reserve_count;
 	u64 throttled_ns;
+	u64 alloc_time_ns;
+	u64 alloc_time_max_ns;
 	u32 level;
 	u32 clients;
 	u32 refs;

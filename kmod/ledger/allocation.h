@@ -23,6 +23,7 @@ enum allocation_kind {
  *
  * The caller fills in the above and clears the rest, which is the ledger's:
  *
+ * @began: when the driver was asked, in ticks
  * @pending: @bytes count as pending in the account's branch
  * @pending_reserve: @bytes count as pending for the reserve
  * @charge: the account asks the kernel to charge
@@ -39,6 +40,7 @@ struct allocation {
 	u32 pages;
 	enum allocation_kind kind;
 
+	unsigned long began;
 	bool pending;
 	bool pending_reserve;
 	bool charge;

@@ -64,6 +64,23 @@ static noinline void failed_locked(struct allocation *alloc)
 	attribution_put_locked(alloc->account, alloc->client);
 }
 
+/*
+ * How long a task was in the driver's allocator: what it took to find and clear the pages,
+ * reclaim and compaction above all where there are none. Counted in ticks, which cost no
+ * clock's reading: the sum is right on the average, as the tick's own of processor time.
+ */
+static noinline void count_time_locked(const struct allocation *alloc, unsigned long ticks)
+{
+	u64 ns = (u64)ticks * TICK_NSEC;
+	struct account *account;
+
+	lockdep_assert_held(&ledger_lock);
+	for (account = alloc->account; account; account = account->parent) {
+		account->alloc_time_ns += ns;
+		account->alloc_time_max_ns = max(account->alloc_time_max_ns, ns);
+	}
+}
+
 /**
  * ledger_end() - the driver has answered
  * @alloc: what ledger_begin() said yes to
@@ -78,9 +95,13 @@ static noinline void failed_locked(struct allocation *alloc)
  */
 void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool charged)
 {
+	unsigned long ticks = jiffies - alloc->began;
+
 	record_refill();
 	attribution_lock(alloc);
 	limit_end_locked(alloc);
+	if (unlikely(ticks))
+		count_time_locked(alloc, ticks);
 	if (likely(success))
 		record_insert_locked(alloc, key, charged);
 	else

@@ -14,6 +14,7 @@
 #define UMACCT_LEDGER_H
 
 #include <linux/compiler.h>
+#include <linux/jiffies.h>
 #include <linux/types.h>
 
 #include "ledger/allocation.h"
@@ -68,6 +69,7 @@ void ledger_read_totals(struct ledger_totals *totals);
  */
 static inline bool ledger_begin(struct allocation *alloc)
 {
+	alloc->began = jiffies;
 	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind != ALLOCATION_SYSTEM)
 		return true;
 	return ledger_precheck(alloc);

@@ -16,6 +16,7 @@
 #include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
+#include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 #include "memcg.h"
@@ -93,6 +94,8 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 		{ UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT, a->hard_count },
 		{ UMACCT_A_ACCOUNT_RESERVE_COUNT, a->reserve_count },
 		{ UMACCT_A_ACCOUNT_THROTTLED, a->throttled_ns },
+		{ UMACCT_A_ACCOUNT_ALLOC_TIME, a->alloc_time_ns },
+		{ UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, a->alloc_time_max_ns },
 	};
 
 	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_ACCOUNT_PAD) ||
@@ -226,6 +229,7 @@ static int put_all_totals(struct sk_buff *skb)
 			{ UMACCT_A_STATUS_EVENTS_SENT, totals.events.sent },
 			{ UMACCT_A_STATUS_EVENTS_LOST, totals.events.lost },
 			{ UMACCT_A_STATUS_UNATTRIBUTED_COUNT, totals.unattributed_count },
+			{ UMACCT_A_STATUS_AVAILABLE, limit_available() },
 		};
 
 		if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD))

@@ -43,6 +43,7 @@ prints ps
 prints show "$(cgroup_path parent)"
 prints top -n 2 -d 0.1
 prints top -n 1 --processes
+prints ls -o +pressure
 prints limit
 prints view
 prints reserve

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -181,10 +179,18 @@ void write_account_figures(Writer &to, const Owners &owners, std::span<const Acc
                 to.sample(labels[i], *value);
         }
     }
-    to.family("account_throttled", Kind::counter, "seconds",
-              "How long its tasks waited above the soft limit.");
-    for (std::size_t i = 0; i < shown.size(); ++i)
-        to.sample(labels[i], static_cast<double>(shown[i].throttled_ns) / ns_in_s);
+    const auto seconds = [&](const char *name, Kind kind, const char *help,
+                             std::uint64_t Account::*ns) {
+        to.family(name, kind, "seconds", help);
+        for (std::size_t i = 0; i < shown.size(); ++i)
+            to.sample(labels[i], static_cast<double>(shown[i].*ns) / ns_in_s);
+    };
+    seconds("account_throttled", Kind::counter, "How long its tasks waited above the soft limit.",
+            &Account::throttled_ns);
+    seconds("account_alloc_time", Kind::counter,
+            "How long its tasks were in the driver's allocator.", &Account::alloc_time_ns);
+    seconds("account_alloc_time_max", Kind::gauge, "The longest that one allocation took.",
+            &Account::alloc_time_max_ns);
 }
 
 void write_accounts(Writer &to, const Owners &owners, std::vector<Account> accounts,
@@ -212,22 +218,13 @@ void write_machine(Writer &to, const Machine &machine) {
     to.one("machine_available", Kind::gauge, "bytes", "Memory that can be had without swapping.",
            memory.available());
 
-    // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in microseconds
-    std::ifstream pressure(machine.proc() / "pressure/memory");
-    std::vector<std::pair<std::string, double>> waited;
-    for (std::string line; std::getline(pressure, line);) {
-        const auto at = line.find(" total=");
-
-        if (at != std::string::npos)
-            waited.emplace_back(line.substr(0, line.find(' ')),
-                                std::strtod(line.c_str() + at + 7, nullptr) / us_in_s);
-    }
-    if (waited.empty())
+    const auto pressure = machine.pressure();
+    if (!pressure)
         return;
     to.family("machine_pressure", Kind::counter, "seconds",
               "How long some tasks, or all, waited for memory.");
-    for (const auto &[who, seconds] : waited)
-        to.sample({{"who", who}}, seconds);
+    to.sample({{"who", "some"}}, static_cast<double>(pressure->some.total_us) / us_in_s);
+    to.sample({{"who", "full"}}, static_cast<double>(pressure->full.total_us) / us_in_s);
 }
 
 std::optional<Status> status_of(Connection &connection) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <ctime>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -99,6 +100,16 @@ void members(Take &take, const Owners &owners, const Account &account) {
     take("local_hard_count", account.hard_count);
     take("reserve_count", account.reserve_count);
     take("throttled_ns", account.throttled_ns);
+    take("alloc_time_ns", account.alloc_time_ns);
+    take("alloc_time_max_ns", account.alloc_time_max_ns);
+}
+
+template <class Take>
+void members(Take &take, const Pressure &pressure) {
+    take("some_avg10_percent", pressure.some.avg10);
+    take("some_total_us", pressure.some.total_us);
+    take("full_avg10_percent", pressure.full.avg10);
+    take("full_total_us", pressure.full.total_us);
 }
 
 template <class Take>
@@ -110,6 +121,7 @@ void members(Take &take, const Owners &owners, const Account &account,
     take("memory_current_bytes", memory.current);
     // null is "no limit" here as everywhere: memory_current tells it from "not known".
     take("memory_max_bytes", no_limit ? std::nullopt : memory.max);
+    take("memory_pressure", memory.pressure);
 }
 
 template <class Take>
@@ -130,6 +142,9 @@ void members(Take &take, const Owners &owners, const Client &client) {
     take("exited", client.exited);
 }
 
+template <class... Values>
+Json build(const Values &...values);
+
 /// Puts members into a document.
 struct Builder {
     template <class T>
@@ -141,8 +156,8 @@ struct Builder {
     static Json form(const T &value) {
         if constexpr (requires { value.has_value(); })
             return value ? form(*value) : Json(nullptr);
-        else if constexpr (std::is_same_v<T, Owner>)
-            return to_json(std::optional(value));
+        else if constexpr (std::is_same_v<T, Owner> || std::is_same_v<T, Pressure>)
+            return build(value);
         else
             return value;
     }
@@ -186,7 +201,9 @@ private:
             const fmt::format_int digits(value);
 
             to_.append(digits.data(), digits.size());
-        } else if constexpr (std::is_same_v<T, Owner>) {
+        } else if constexpr (std::is_floating_point_v<T>) {
+            fmt::format_to(std::back_inserter(to_), "{:#}", value);
+        } else if constexpr (std::is_same_v<T, Owner> || std::is_same_v<T, Pressure>) {
             append(to_, value);
         } else {
             put_text(value);
@@ -255,6 +272,7 @@ Json to_json(const Status &status) {
             {"accounts", status.accounts},
             {"clients", status.clients},
             {"records", status.records},
+            {"available_bytes", status.available},
             {"reserve_bytes", status.reserve},
             {"reserve_count", status.reserve_count},
             {"charge_default", name_of(status.charge_default)},

@@ -8,9 +8,21 @@ namespace umacct {
 
 MemoryController memory_controller(const Cgroups &cgroups, const Account &account) {
     if (account.memory_current)
-        return {.current = account.memory_current, .max = account.memory_max};
+        return {.current = account.memory_current, .max = account.memory_max, .pressure = {}};
     return {.current = cgroups.number(account.path, "memory.current"),
-            .max = cgroups.number(account.path, "memory.max")};
+            .max = cgroups.number(account.path, "memory.max"),
+            .pressure = {}};
+}
+
+MemoryController memory_and_pressure(const Cgroups &cgroups, const Account &account) {
+    MemoryController memory = memory_controller(cgroups, account);
+
+    if (const auto directory = cgroups.directory(account.path)) {
+        std::ifstream file(*directory / "memory.pressure");
+
+        memory.pressure = Pressure::read(file);
+    }
+    return memory;
 }
 
 Machine::Machine(std::filesystem::path proc, std::filesystem::path root)
@@ -20,6 +32,12 @@ Meminfo Machine::meminfo() const {
     std::ifstream file(proc_ / "meminfo");
 
     return Meminfo(file);
+}
+
+std::optional<Pressure> Machine::pressure() const {
+    std::ifstream file(proc_ / "pressure/memory");
+
+    return Pressure::read(file);
 }
 
 } // namespace umacct

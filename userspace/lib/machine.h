@@ -10,6 +10,7 @@
 
 #include "lib/host/cgroup.h"
 #include "lib/host/meminfo.h"
+#include "lib/host/pressure.h"
 #include "lib/module/model.h"
 #include "lib/owners/owners.h"
 #include "lib/owners/target.h"
@@ -20,10 +21,13 @@ namespace umacct {
 struct MemoryController {
     std::optional<std::uint64_t> current; ///< empty where it can't be read
     std::optional<std::uint64_t> max;     ///< the same; UMACCT_UNLIMITED for "max"
+    std::optional<Pressure> pressure;     ///< where it was read: that takes a file of each
 };
 
 /// From the module where it knows; else from the cgroup's directory.
 MemoryController memory_controller(const Cgroups &cgroups, const Account &account);
+/// The same, with the pressure.
+MemoryController memory_and_pressure(const Cgroups &cgroups, const Account &account);
 
 class Machine {
 public:
@@ -42,6 +46,9 @@ public:
     }
 
     Meminfo meminfo() const;
+
+    /// How long tasks wait for memory; empty where the kernel doesn't tell.
+    std::optional<Pressure> pressure() const;
 
     const std::filesystem::path &proc() const { return proc_; }
 

@@ -199,6 +199,10 @@ std::string format_limit(const Limit &limit) {
     return limit ? format_size(*limit) : "max";
 }
 
+std::string format_percent(double percent) {
+    return fmt::format("{:.2f}%", percent);
+}
+
 std::string format_time(std::uint64_t ns) {
     if (ns == 0)
         return "off";
@@ -207,6 +211,10 @@ std::string format_time(std::uint64_t ns) {
     if (ns >= 1'000'000)
         return fmt::format("{:g} ms", static_cast<double>(ns) / 1e6);
     return fmt::format("{:g} us", static_cast<double>(ns) / 1e3);
+}
+
+std::string format_elapsed(std::uint64_t ns) {
+    return ns == 0 ? "0 s" : format_time(ns);
 }
 
 } // namespace umacct

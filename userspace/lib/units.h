@@ -33,7 +33,12 @@ std::string format_short(std::uint64_t bytes);
 /// A change per second, likewise, with its sign: "+1.50 MiB/s", "-12 B/s", "0 B/s".
 std::string format_rate(std::int64_t bytes_per_second);
 
+/// "0.00%", "12.34%".
+std::string format_percent(double percent);
+
 /// "250 ms", "1.5 s", "off" for 0.
 std::string format_time(std::uint64_t ns);
+/// The same of what has passed, of which 0 is none.
+std::string format_elapsed(std::uint64_t ns);
 
 } // namespace umacct

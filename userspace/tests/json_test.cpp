@@ -51,6 +51,15 @@ TEST(JsonOutput, IsTheSameWithoutADocument) {
         append_json(text, owners, account, memory);
         EXPECT_EQ(text, json_text(to_json(owners, account, memory)));
     }
+    for (const double percent : {0.0, 0.01, 7.5, 12.34, 99.0, 100.0}) {
+        const MemoryController memory{
+            .pressure = Pressure{.some = {.avg10 = percent, .total_us = 1ULL << 40}, .full = {}}};
+
+        text.clear();
+        append_json(text, owners, account, memory);
+        EXPECT_EQ(text, json_text(to_json(owners, account, memory)));
+        EXPECT_NE(text.find("\"some_total_us\":1099511627776"), std::string::npos);
+    }
     client.comm = "größe";
     client.path = "/docker/" + std::string(64, 'a');
     text.clear();

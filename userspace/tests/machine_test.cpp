@@ -56,5 +56,23 @@ TEST(Machine, TheModuleKnowsMoreOfTheMemoryControllerThanADirectory) {
     EXPECT_EQ(memory_controller(cgroups, account).max, 300U);
 }
 
+TEST(Machine, PressureIsReadWhereItIsAskedFor) {
+    const test::Sandbox sandbox;
+    const Machine machine(sandbox.proc(), sandbox.proc().parent_path());
+    const char *text = "some avg10=7.50 avg60=0.00 avg300=0.00 total=5\n"
+                       "full avg10=0.00 avg60=0.00 avg300=0.00 total=3\n";
+    Account account;
+
+    account.path = "/a";
+    sandbox.add_cgroup("/a");
+    EXPECT_FALSE(memory_and_pressure(machine.cgroups(), account).pressure);
+    EXPECT_FALSE(machine.pressure());
+    sandbox.write(sandbox.cgroup_mount() / "a/memory.pressure", text);
+    sandbox.write("proc/pressure/memory", text);
+    EXPECT_EQ(memory_and_pressure(machine.cgroups(), account).pressure->some.avg10, 7.5);
+    EXPECT_FALSE(memory_controller(machine.cgroups(), account).pressure);
+    EXPECT_EQ(machine.pressure()->full.total_us, 3U);
+}
+
 } // namespace
 } // namespace umacct

@@ -101,6 +101,8 @@ TEST(Message, OfAnAccount) {
     EXPECT_EQ(a.hard_count, UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT);
     EXPECT_EQ(a.reserve_count, UMACCT_A_ACCOUNT_RESERVE_COUNT);
     EXPECT_EQ(a.throttled_ns, UMACCT_A_ACCOUNT_THROTTLED);
+    EXPECT_EQ(a.alloc_time_ns, UMACCT_A_ACCOUNT_ALLOC_TIME);
+    EXPECT_EQ(a.alloc_time_max_ns, UMACCT_A_ACCOUNT_ALLOC_TIME_MAX);
     EXPECT_EQ(a.memory_current, UMACCT_A_ACCOUNT_MEMORY_CURRENT);
     EXPECT_EQ(a.memory_max, UMACCT_A_ACCOUNT_MEMORY_MAX);
 }
@@ -178,6 +180,7 @@ TEST(Message, OfAStatus) {
     EXPECT_EQ(s.events_lost, UMACCT_A_STATUS_EVENTS_LOST);
     EXPECT_EQ(s.charge_reason, std::to_string(UMACCT_A_STATUS_CHARGE_REASON));
     EXPECT_EQ(s.unattributed_count, UMACCT_A_STATUS_UNATTRIBUTED_COUNT);
+    EXPECT_EQ(s.available, UMACCT_A_STATUS_AVAILABLE);
 }
 
 TEST(Message, HooksAreNestedInAStatus) {

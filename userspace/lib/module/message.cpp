@@ -67,6 +67,7 @@ void visit(Way &way, Status &status) {
     way(UMACCT_A_STATUS_EVENTS_LOST, status.events_lost);
     way(UMACCT_A_STATUS_CHARGE_REASON, status.charge_reason);
     way(UMACCT_A_STATUS_UNATTRIBUTED_COUNT, status.unattributed_count);
+    way(UMACCT_A_STATUS_AVAILABLE, status.available);
     way(UMACCT_A_STATUS_HOOK, status.hooks);
 }
 
@@ -100,6 +101,8 @@ void visit(Way &way, Account &account) {
     way(UMACCT_A_ACCOUNT_THROTTLED, account.throttled_ns);
     way(UMACCT_A_ACCOUNT_MEMORY_CURRENT, account.memory_current);
     way(UMACCT_A_ACCOUNT_MEMORY_MAX, account.memory_max);
+    way(UMACCT_A_ACCOUNT_ALLOC_TIME, account.alloc_time_ns);
+    way(UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, account.alloc_time_max_ns);
 }
 
 template <class Way>

@@ -51,6 +51,7 @@ struct Status {
     std::uint64_t events_lost = 0;
     std::string charge_reason; ///< why charging can't be switched on; empty where it can
     std::uint64_t unattributed_count = 0;
+    std::uint64_t available = 0; ///< that the driver could have, but for the reserve
     std::vector<Hook> hooks;
 
     std::uint64_t uncharged() const { return usage - charged; }
@@ -85,6 +86,8 @@ struct Account {
     std::uint64_t hard_count = 0;
     std::uint64_t reserve_count = 0;
     std::uint64_t throttled_ns = 0;
+    std::uint64_t alloc_time_ns = 0;             ///< that its tasks were in the driver's allocator
+    std::uint64_t alloc_time_max_ns = 0;         ///< the longest of these
     std::optional<std::uint64_t> memory_current; ///< the kernel's, where the module can read it
     std::optional<std::uint64_t> memory_max;     ///< UMACCT_UNLIMITED for "max"
 

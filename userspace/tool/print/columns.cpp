@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
@@ -47,6 +48,13 @@ Number of_either(const Row &row) {
     return row.client != nullptr ? number(row.client->*OfClient) : of_account<OfAccount>(row);
 }
 
+/// In hundredths of a per cent.
+template <auto Pressure::*Who>
+Number pressure_of(const Row &row) {
+    return row.memory.pressure ? Number(std::llround((*row.memory.pressure.*Who).avg10 * 100))
+                               : std::nullopt;
+}
+
 std::string on_off(bool on) {
     return on ? "on" : "off";
 }
@@ -87,6 +95,11 @@ constexpr std::array table{
            limit_of<&Account::soft>},
     Column{"hard", "HARD", Of::accounts, Kind::limit, "the hard limit set on it",
            limit_of<&Account::hard>},
+    Column{"pressure", "PRESSURE", Of::accounts, Kind::percent,
+           "of the last 10 s, in which some task waited for memory", pressure_of<&Pressure::some>,
+           nullptr, 'w'},
+    Column{"pressure-full", "PRESSURE FULL", Of::accounts, Kind::percent,
+           "the same, in which all of them did", pressure_of<&Pressure::full>},
     Column{"bound-by", "BOUND BY", Of::accounts, Kind::text, "whose limit that is", nullptr,
            [](const Row &row) { return row.bound_by == row.place ? "itself" : row.bound_by; }},
     Column{"throttle", "THROTTLE", Of::accounts, Kind::time, "longest delay above the soft limit",
@@ -99,6 +112,11 @@ constexpr std::array table{
            [](const Row &row) { return std::string(name_of(row.account->charge_effective)); }},
     Column{"state", "STATE", Of::both, Kind::text, "above its soft limit?", nullptr,
            [](const Row &row) { return std::string(row.over_soft() ? "over soft" : ""); }},
+    Column{"alloc-time", "ALLOC TIME", Of::accounts, Kind::elapsed,
+           "how long its tasks were in the driver's allocator, by ticks",
+           of_account<&Account::alloc_time_ns>},
+    Column{"alloc-time-max", "ALLOC TIME MAX", Of::accounts, Kind::elapsed,
+           "the longest that one allocation took", of_account<&Account::alloc_time_max_ns>},
     Column{"allocs", "ALLOCS", Of::both, Kind::count, "allocations that succeeded",
            of_either<&Account::allocs, &Client::allocs>},
     Column{"frees", "FREES", Of::both, Kind::count, "frees",
@@ -168,6 +186,10 @@ std::string Column::cell(const Row &row, bool narrow) const {
         return format_rate(*value);
     case Kind::time:
         return format_time(static_cast<std::uint64_t>(*value));
+    case Kind::elapsed:
+        return format_elapsed(static_cast<std::uint64_t>(*value));
+    case Kind::percent:
+        return format_percent(static_cast<double>(*value) / 100);
     case Kind::count:
         return std::to_string(*value);
     default:
@@ -251,6 +273,11 @@ std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
     for (const std::string_view name : usual)
         chosen.push_back(&column(name, rows, "-o"));
     return chosen;
+}
+
+bool need_pressure(const std::vector<const Column *> &columns) {
+    return std::ranges::any_of(columns,
+                               [](const Column *each) { return each->kind == Kind::percent; });
 }
 
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,

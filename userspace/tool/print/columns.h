@@ -53,7 +53,7 @@ void print_json(const Output &output, const Owners &owners, const Json &members,
 enum class Of : std::uint8_t { accounts = 1, processes = 2, both = 3 };
 
 /// How a number is written.
-enum class Kind : std::uint8_t { text, bytes, limit, rate, time, count };
+enum class Kind : std::uint8_t { text, bytes, limit, rate, time, elapsed, percent, count };
 
 struct Column {
     std::string_view name; ///< as --sort and -o take it
@@ -95,6 +95,9 @@ void add_list_options(CLI::App &verb, ListOptions &options, Of rows);
 /// -o COLUMN,... or, with a plus, those and more. usual: those without -o.
 std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
                                            std::vector<std::string_view> usual);
+
+/// Is one of them of the pressure, which has to be read for each row?
+bool need_pressure(const std::vector<const Column *> &columns);
 
 /// The accounts by their whole paths, in that order. The rows point at them.
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,

@@ -176,9 +176,10 @@ struct Choice {
 
 const Choice &choice_of(bool processes) {
     static const Choice of_accounts{{"name", "usage", "limit", "peak", "rate", "memory.current",
-                                     "uncharged", "state", "history"},
+                                     "uncharged", "pressure", "state", "history"},
                                     {{"state"},
                                      {"uncharged"},
+                                     {"pressure"},
                                      {},
                                      {"history"},
                                      {"peak"},

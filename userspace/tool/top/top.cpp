@@ -90,7 +90,9 @@ private:
         sample.free = memory.free();
         sample.available = memory.available();
         for (const Account &account : sample.accounts)
-            sample.memory.emplace(account.id, memory_controller(machine_.cgroups(), account));
+            sample.memory.emplace(account.id,
+                                  (is_busy(account) ? memory_and_pressure : memory_controller)(
+                                      machine_.cgroups(), account));
         return sample;
     }
 
@@ -151,7 +153,7 @@ void print_table(const Output &output, const TopModel &model, const ListOptions 
                                              "memory.current", "uncharged", "name", "account"})
                            : chosen_columns(options, of,
                                             {"name", "usage", "limit", "peak", "rate",
-                                             "memory.current", "uncharged"});
+                                             "memory.current", "uncharged", "pressure"});
     const std::vector<Row> rows = model.all_rows();
 
     if (rows.empty())

@@ -27,6 +27,7 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
         options.list, Of::accounts,
         {"name", "usage", "peak", "limit", "charged", "uncharged", "memory.current", "memory.max"});
     const Column &sort = column(options.list.sort, Of::accounts, "--sort");
+    const bool pressure = need_pressure(shown) || need_pressure({&sort});
     const Status status = module.status();
     const std::vector<Account> accounts =
         !options.target ? module.accounts() : module.accounts(machine.resolve(*options.target).id);
@@ -34,7 +35,10 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
     std::vector<Row> rows =
         AccountTree(
             accounts, [&](const Account &account) { return options.all || is_busy(account); },
-            [&](Row &row) { row.memory = memory_controller(machine.cgroups(), *row.account); },
+            [&](Row &row) {
+                row.memory = (pressure ? memory_and_pressure : memory_controller)(machine.cgroups(),
+                                                                                  *row.account);
+            },
             order)
             .rows();
 

@@ -50,6 +50,11 @@ void print_account(Module &module, const Machine &machine, const Output &output,
     figures.add({"managed", format_size(account.managed)});
     figures.add({"memory.current", format_known(memory.current)});
     figures.add({"memory.max", format_known(memory.max)});
+    if (memory.pressure)
+        figures.add({"memory.pressure", format_percent(memory.pressure->some.avg10),
+                     fmt::format("of the last 10 s; all of it waited {}; {} in all",
+                                 format_percent(memory.pressure->full.avg10),
+                                 format_elapsed(memory.pressure->some.total_us * 1000))});
     figures.add({"soft limit", format_limit(account.soft),
                  "crossed " + counted(account.soft_count, "time", "times")});
     figures.add({"hard limit", format_limit(account.hard),
@@ -66,6 +71,10 @@ void print_account(Module &module, const Machine &machine, const Output &output,
     figures.add({"allocations", std::to_string(account.allocs),
                  fmt::format("{} failed in the driver, {} refused ({} for the reserve)",
                              account.failures, account.refusals, account.reserve_count)});
+    figures.add({"in the allocator", format_elapsed(account.alloc_time_ns),
+                 account.alloc_time_max_ns == 0
+                     ? ""
+                     : fmt::format("at most {} at once", format_time(account.alloc_time_max_ns))});
     figures.add({"frees", std::to_string(account.frees)});
     figures.add({"processes", std::to_string(account.clients)});
     figures.print(output, 2);
@@ -75,7 +84,7 @@ int show(Module &module, const Machine &machine, Output &output, const std::stri
     const Target target = machine.resolve(text);
     const std::vector<Account> accounts{read_account(module, machine.cgroups(), target)};
     const Account &account = accounts.front();
-    const MemoryController memory = memory_controller(machine.cgroups(), account);
+    const MemoryController memory = memory_and_pressure(machine.cgroups(), account);
     std::vector<Client> clients = module.clients(account.id);
 
     if (target.pid)
