@@ -21,6 +21,25 @@ namespace {
 
 using Diagnostics = std::vector<Diagnostic>;
 
+constexpr std::array guard_steps{
+    std::pair{GuardStep::reclaim, std::string_view("reclaim")},
+    std::pair{GuardStep::reserve, std::string_view("reserve")},
+    std::pair{GuardStep::freeze, std::string_view("freeze")},
+    std::pair{GuardStep::signal, std::string_view("signal")},
+    std::pair{GuardStep::kill, std::string_view("kill")},
+};
+
+/// Where the policy doesn't say: nothing that can't be undone.
+constexpr std::array usual_steps{GuardStep::reclaim, GuardStep::reserve, GuardStep::freeze};
+
+constexpr std::array always_protected{
+    std::string_view("/init.scope"),
+    std::string_view("/system.slice/dbus*.service"),
+    std::string_view("/system.slice/ssh*.service"),
+    std::string_view("/system.slice/systemd-*.service"),
+    std::string_view("/system.slice/umacct*.service"),
+};
+
 Place place_of(const toml::source_region &source) {
     return {.file = source.path ? *source.path : "",
             .line = source.begin.line,
@@ -38,18 +57,27 @@ public:
     auto text(const char *key, Read read) -> std::optional<decltype(read(std::string()))> {
         const toml::node *node = take(key);
 
+        return node == nullptr ? std::nullopt : value(key, *node, read);
+    }
+
+    /// The same of a list of texts.
+    template <class Read>
+    auto texts(const char *key, Read read)
+        -> std::optional<std::vector<decltype(read(std::string()))>> {
+        const toml::node *node = take(key);
+        std::vector<decltype(read(std::string()))> values;
+
         if (node == nullptr)
             return std::nullopt;
-        if (!node->is_string()) {
-            diagnostic(*node, fmt::format("{} is a text, in quotes", key));
+        if (!node->is_array()) {
+            diagnostic(*node, fmt::format("{} is a list, in brackets", key));
             return std::nullopt;
         }
-        try {
-            return read(node->as_string()->get());
-        } catch (const Error &error) {
-            diagnostic(*node, fmt::format("{}: {}", key, error.what()));
-            return std::nullopt;
+        for (const toml::node &each : *node->as_array()) {
+            if (auto read_value = value(key, each, read))
+                values.push_back(std::move(*read_value));
         }
+        return values;
     }
 
     std::optional<bool> flag(const char *key) {
@@ -83,24 +111,51 @@ public:
     }
 
 private:
+    template <class Read>
+    auto value(const char *key, const toml::node &node, Read read)
+        -> std::optional<decltype(read(std::string()))> {
+        if (!node.is_string()) {
+            diagnostic(node, fmt::format("{} is a text, in quotes", key));
+            return std::nullopt;
+        }
+        try {
+            return read(node.as_string()->get());
+        } catch (const Error &error) {
+            diagnostic(node, fmt::format("{}: {}", key, error.what()));
+            return std::nullopt;
+        }
+    }
+
     const toml::table &table_;
     const char *what_;
     Diagnostics &diagnostics_;
     std::vector<std::string> known_;
 };
 
-Amount read_amount(const std::string &text) {
-    if (!text.ends_with('%'))
-        return {.bytes = parse_limit(text), .percent = {}};
-
-    std::istringstream in(text.substr(0, text.size() - 1));
+double read_share(const std::string &text) {
+    std::istringstream in(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
     double percent = 0;
+
     in.imbue(std::locale::classic());
-    if (!(in >> percent) || in.peek() != std::istringstream::traits_type::eof() ||
-        !(percent > 0 && percent <= 100))
+    if (!text.ends_with('%') || !(in >> percent) ||
+        in.peek() != std::istringstream::traits_type::eof() || !(percent > 0 && percent <= 100))
         throw Error(Failure::usage,
                     fmt::format("'{}' is not a share: 1% to 100%", printable(text)));
-    return {.bytes = 0, .percent = percent};
+    return percent;
+}
+
+Amount read_amount(const std::string &text) {
+    if (text.ends_with('%'))
+        return {.bytes = 0, .percent = read_share(text)};
+    return {.bytes = parse_limit(text), .percent = {}};
+}
+
+Amount read_floor(const std::string &text) {
+    const Amount amount = read_amount(text);
+
+    if (amount.bytes == UMACCT_UNLIMITED)
+        throw Error(Failure::usage, "'max' is never there");
+    return amount;
 }
 
 Amount read_reserve(const std::string &text) {
@@ -135,6 +190,18 @@ std::string read_path_pattern(const std::string &text) {
 
 std::string read_name(const std::string &text) {
     return printable(text);
+}
+
+GuardStep read_step(const std::string &text) {
+    const auto *const found =
+        std::ranges::find_if(guard_steps, [&](const auto &each) { return each.second == text; });
+
+    if (found == guard_steps.end())
+        throw Error(Failure::usage,
+                    fmt::format("there is no step '{}'; the steps are reclaim, reserve, freeze, "
+                                "signal, kill",
+                                printable(text)));
+    return found->first;
 }
 
 /// A unit's name, as "systemctl" takes it.
@@ -191,6 +258,32 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
         policy.charge = charge;
 }
 
+void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
+    Reader reader(table, "[guard]", diagnostics);
+    GuardPolicy guard;
+    const auto take = [](auto &member, auto value) {
+        if (value)
+            member = std::move(*value);
+    };
+
+    guard.floor = reader.text("floor", read_floor);
+    guard.pressure = reader.text("pressure", read_share);
+    take(guard.for_ns, reader.text("for", parse_time));
+    guard.steps.assign(usual_steps.begin(), usual_steps.end());
+    take(guard.steps, reader.texts("steps", read_step));
+    take(guard.wait_ns, reader.text("wait", parse_time));
+    take(guard.release_ns, reader.text("release", parse_time));
+    take(guard.protect, reader.texts("protect", read_path_pattern));
+    take(guard.dry_run, reader.flag("dry_run"));
+    reader.refuse_others();
+    if (!table.contains("floor") && !table.contains("pressure"))
+        reader.diagnostic(place_of(table.source()), "[guard] needs floor, pressure or both");
+    if (guard.steps.empty())
+        reader.diagnostic(*table.get("steps"), "steps: without any, the guard does nothing");
+    if (!policy.guard)
+        policy.guard = std::move(guard);
+}
+
 void read_rules(const toml::array &array, Policy &policy, Diagnostics &diagnostics) {
     for (const toml::node &node : array) {
         Rule rule = read_rule(*node.as_table(), diagnostics);
@@ -209,6 +302,12 @@ void read_document(const toml::table &document, Policy &policy, Diagnostics &dia
             read_machine(*table, policy, diagnostics);
         else
             reader.diagnostic(*machine, "machine is a table: [machine]");
+    }
+    if (const toml::node *guard = reader.take("guard")) {
+        if (const toml::table *table = guard->as_table())
+            read_guard(*table, policy, diagnostics);
+        else
+            reader.diagnostic(*guard, "guard is a table: [guard]");
     }
     if (const toml::node *rules = reader.take("rule")) {
         if (const toml::array *array = rules->as_array(); array && array->is_array_of_tables())
@@ -261,6 +360,23 @@ std::string lines_of(const Diagnostics &diagnostics) {
 }
 
 } // namespace
+
+std::string_view name_of(GuardStep step) {
+    return guard_steps.at(static_cast<std::size_t>(step)).second;
+}
+
+bool GuardPolicy::protects(std::string_view path) const {
+    const auto is_it = [&](std::string_view pattern) {
+        // What is below it is it, too.
+        for (std::string_view at = path; at.size() > 1; at = at.substr(0, at.rfind('/'))) {
+            if (glob_matches(pattern, at))
+                return true;
+        }
+        return false;
+    };
+
+    return std::ranges::any_of(always_protected, is_it) || std::ranges::any_of(protect, is_it);
+}
 
 std::string Place::text() const {
     return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);

@@ -32,6 +32,8 @@ struct Amount {
     std::optional<double> percent;
 
     std::uint64_t of(std::uint64_t total) const;
+
+    bool operator==(const Amount &other) const = default;
 };
 
 struct Rule {
@@ -64,6 +66,35 @@ struct Rule {
     bool needs_name() const { return container || pod || name_space; }
 };
 
+/// What the guard may do where memory runs short.
+enum class GuardStep : std::uint8_t {
+    reclaim, ///< have the kernel take back memory of the one whom it is about
+    reserve, ///< grant nobody anything more
+    freeze,
+    signal, ///< ask to end: SIGTERM
+    kill,
+};
+
+/// The word that the policy and the log have for it.
+std::string_view name_of(GuardStep step);
+
+/// When the guard acts, and what it does then; see guard.h.
+struct GuardPolicy {
+    std::optional<Amount> floor;    ///< less than this could be had
+    std::optional<double> pressure; ///< tasks waited for memory: per cent of the time
+    std::uint64_t for_ns = 500'000'000;
+    std::vector<GuardStep> steps;
+    std::uint64_t wait_ns = 2'000'000'000;     ///< from a step to the next
+    std::uint64_t release_ns = 10'000'000'000; ///< for so long all is well before it is undone
+    std::vector<std::string> protect;          ///< patterns of cgroups that it never touches
+    bool dry_run = false;
+
+    /// Also what no policy has to name: without it nobody can log in, or see what is wrong.
+    bool protects(std::string_view path) const;
+
+    bool operator==(const GuardPolicy &other) const = default;
+};
+
 /// A cgroup, as rules see it.
 struct Subject {
     std::string_view path;
@@ -76,6 +107,7 @@ struct Subject {
 struct Policy {
     std::optional<Amount> reserve; ///< 0: off
     std::optional<umacct_charge_mode> charge;
+    std::optional<GuardPolicy> guard;
     std::vector<Rule> rules;
 
     /// The first rule that is for it; null for none.

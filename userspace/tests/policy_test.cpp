@@ -191,5 +191,64 @@ TEST_F(PolicyTest, RulesAreForWhatTheySpeakOf) {
     EXPECT_EQ(matched(inside), 0U);
 }
 
+TEST_F(PolicyTest, TheGuard) {
+    EXPECT_FALSE(read("").guard);
+
+    const auto guard = read("[guard]\nfloor = '3%'\n").guard;
+    ASSERT_TRUE(guard);
+    EXPECT_EQ(guard->floor->of(100 * gib), 3 * gib);
+    EXPECT_EQ(guard->steps,
+              (std::vector{GuardStep::reclaim, GuardStep::reserve, GuardStep::freeze}));
+    EXPECT_FALSE(guard->dry_run);
+
+    const auto all = read("[guard]\npressure = '20%'\nfor = '1s'\nwait = '3s'\nrelease = '30s'\n"
+                          "steps = ['signal', 'kill']\nprotect = ['/prod.slice/**']\n"
+                          "dry_run = true\n")
+                         .guard;
+    ASSERT_TRUE(all);
+    EXPECT_FALSE(all->floor);
+    EXPECT_EQ(all->pressure, 20);
+    EXPECT_EQ(all->for_ns, 1'000'000'000U);
+    EXPECT_EQ(all->wait_ns, 3'000'000'000U);
+    EXPECT_EQ(all->release_ns, 30'000'000'000U);
+    EXPECT_EQ(all->steps, (std::vector{GuardStep::signal, GuardStep::kill}));
+    EXPECT_TRUE(all->dry_run);
+}
+
+TEST_F(PolicyTest, TheGuardsMistakesHaveAPlace) {
+    expect_problem("[guard]\nfor = '1s'\n",
+                   "umacct.toml:1:1: [guard] needs floor, pressure or both");
+    expect_problem("[guard]\nfloor = '4G'\nsteps = ['freeze', 'shoot']\n",
+                   "umacct.toml:3:20: steps: there is no step 'shoot'; the steps are reclaim, "
+                   "reserve, freeze, signal, kill");
+    expect_problem("[guard]\nfloor = '4G'\nsteps = 'freeze'\n",
+                   "umacct.toml:3:9: steps is a list, in brackets");
+    expect_problem("[guard]\nfloor = '4G'\nsteps = []\n",
+                   "umacct.toml:3:9: steps: without any, the guard does nothing");
+    expect_problem("[guard]\nfloor = 'max'\n", "umacct.toml:2:9: floor: 'max' is never there");
+    expect_problem("[guard]\npressure = '20'\n",
+                   "umacct.toml:2:12: pressure: '20' is not a share: 1% to 100%");
+    expect_problem("[guard]\nfloor = '4G'\nprotect = ['ssh']\n",
+                   "umacct.toml:3:12: protect: 'ssh' does not begin with '/'");
+    expect_problem("guard = 'on'\n", "umacct.toml:1:9: guard is a table: [guard]");
+    expect_problem("[guard]\nflor = '4G'\nfloor = '4G'\n",
+                   "umacct.toml:2:1: [guard] has no 'flor'; it may have floor, pressure, for, "
+                   "steps, wait, release, protect, dry_run");
+}
+
+TEST_F(PolicyTest, WhatTheGuardNeverTouches) {
+    const GuardPolicy guard = *read("[guard]\nfloor = '4G'\nprotect = ['/prod-*.slice']\n").guard;
+
+    for (const char *path :
+         {"/init.scope", "/system.slice/sshd.service", "/system.slice/ssh.service",
+          "/system.slice/systemd-journald.service", "/system.slice/umacctd.service",
+          "/prod-a.slice", "/prod-a.slice/llm.service/worker"})
+        EXPECT_TRUE(guard.protects(path)) << path;
+    for (const char *path :
+         {"/", "/system.slice", "/system.slice/ollama.service",
+          "/user.slice/user-1000.slice/session-3.scope", "/prod.slice", "/x/init.scope"})
+        EXPECT_FALSE(guard.protects(path)) << path;
+}
+
 } // namespace
 } // namespace umacct
