@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -26,6 +27,34 @@ using namespace std::chrono_literals;
 
 constexpr auto tick_interval = 1s;
 
+/// Of what the guard did, in the journal: "journalctl MESSAGE_ID=...".
+constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
+
+/// What led to it, as numbers.
+JournalFields fields_of(const Guard::Action &action, const GuardPolicy &policy) {
+    JournalFields fields{{"MESSAGE_ID", guard_message},
+                         {"UMACCT_STEP", std::string(name_of(action.step))},
+                         {"UMACCT_UNDO", action.undo ? "1" : "0"},
+                         {"UMACCT_DRY_RUN", policy.dry_run ? "1" : "0"},
+                         {"UMACCT_OBTAINABLE", std::to_string(action.obtainable)},
+                         {"UMACCT_FLOOR", std::to_string(action.floor)},
+                         {"UMACCT_PRESSURE", fmt::format("{:.2f}", action.pressure)},
+                         {"UMACCT_FOR_MS", std::to_string(action.for_.count())},
+                         {"UMACCT_BYTES", std::to_string(action.bytes)}};
+
+    if (action.suspect) {
+        const Suspect &suspect = *action.suspect;
+
+        fields.insert(fields.end(), {{"UMACCT_CGROUP", suspect.holder.path},
+                                     {"UMACCT_DRIVER", std::to_string(suspect.holder.driver)},
+                                     {"UMACCT_OTHER", std::to_string(suspect.holder.other)},
+                                     {"UMACCT_GROWN", std::to_string(suspect.grown)},
+                                     {"UMACCT_WITHIN_S", std::to_string(suspect.within.count())},
+                                     {"UMACCT_OVER_SOFT", std::to_string(suspect.over_soft)}});
+    }
+    return fields;
+}
+
 std::string rules_of(const Policy &policy) {
     return fmt::format("{} rule{}", policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
 }
@@ -38,12 +67,18 @@ Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
       machine_(proc, root),
       enforcer_(connection_, machine_, read_policy(policy_files(root)),
                 [](const std::string &line) { log_line(Level::notice, line); }),
+      guard_(connection_, machine_,
+             [this](const Guard::Action &action, const std::string &line, bool failed) {
+                 log_event(failed ? Level::error : Level::warning, line,
+                           fields_of(action, enforcer_.policy().guard.value_or(GuardPolicy{})));
+             }),
       watch_(machine_.cgroups()) {}
 
 void Daemon::run() {
     const FileDescriptor signals = take_signals();
 
     take_changes();
+    set_guard();
     connect();
     sd_notify(0, "READY=1");
     while (!stopping_) {
@@ -59,10 +94,13 @@ void Daemon::run() {
             take_signal(signals.get());
         if (connected_ && enforcer_.due() && *enforcer_.due() <= Enforcer::Clock::now())
             enforcer_.retry();
+        if (connected_ && guard_.due() && *guard_.due() <= Enforcer::Clock::now())
+            run_guard();
         if (next_tick_ <= Enforcer::Clock::now())
             tick();
     }
     sd_notify(0, "STOPPING=1");
+    guard_.stop();
     log_line(Level::info, "ends; what was set stays set");
 }
 
@@ -71,8 +109,37 @@ std::chrono::milliseconds Daemon::patience() const {
 
     if (connected_ && enforcer_.due())
         until = std::min(until, *enforcer_.due());
+    if (connected_ && guard_.due())
+        until = std::min(until, *guard_.due());
     return std::max(std::chrono::ceil<std::chrono::milliseconds>(until - Enforcer::Clock::now()),
                     0ms);
+}
+
+void Daemon::set_guard() {
+    const auto &policy = enforcer_.policy().guard;
+
+    guard_.set(policy);
+    if (!policy)
+        return;
+    // Who is to act where memory is short had better be in it.
+    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
+        log_line(Level::warning, "guard: its own memory can't be locked: " +
+                                     std::generic_category().message(errno));
+    if (!policy->dry_run && !guard_.may_act())
+        log_line(Level::error, "guard: cgroups can't be written to, so that it can do nothing to "
+                               "them; the unit has to allow it: see umacct.toml(5)");
+    log_line(Level::info,
+             policy->dry_run ? "guard: on, and only says what it would do" : "guard: on");
+}
+
+void Daemon::run_guard() {
+    try {
+        guard_.run();
+    } catch (const Error &error) {
+        if (error.failure() != Failure::missing)
+            log_error(error, "guard: ");
+        disconnect();
+    }
 }
 
 void Daemon::take_changes() {
@@ -83,7 +150,7 @@ void Daemon::take_changes() {
     } catch (const Error &error) {
         if (error.failure() != Failure::missing)
             throw;
-        connected_ = false;
+        disconnect();
     }
 }
 
@@ -104,11 +171,15 @@ void Daemon::reload() {
         Policy policy = read_policy(policy_files(machine_.root()));
         const std::string rules = rules_of(policy);
 
+        // What it did is undone, or the policy would take it for a person's.
+        guard_.stop();
         enforcer_.replace(std::move(policy));
+        set_guard();
         log_line(Level::info, "the policy was read again: " + rules);
     } catch (const Error &error) {
         if (error.failure() == Failure::missing) {
-            connected_ = false;
+            disconnect();
+            set_guard();
             log_line(Level::info, "the policy was read again, for when the module is loaded");
         } else {
             log_error(error, "the policy stays as it was: ");
@@ -123,21 +194,28 @@ void Daemon::tick() {
         // What it tells else is for "umacct watch".
         if (connected_ && connection_.module().receive(0ms).gone) {
             log_line(Level::warning, "the module was unloaded, and all limits with it");
-            connected_ = false;
+            disconnect();
         }
     } catch (const Error &error) {
         log_error(error);
-        connected_ = false;
+        disconnect();
     }
     if (!connected_)
         connect();
     sd_notify(0, "WATCHDOG=1");
 }
 
+/// Nothing is seen any more, so nobody is left frozen.
+void Daemon::disconnect() {
+    connected_ = false;
+    guard_.stop();
+}
+
 void Daemon::connect() {
     connection_.reset();
     try {
         connection_.module().subscribe();
+        guard_.recover();
         enforcer_.apply_all();
         connected_ = true;
         told_missing_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// umacctd's loop: cgroups that appear, signals, the module's coming and going.
+/// umacctd's loop: cgroups that appear, signals, the guard's looking, the module's coming and
+/// going.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "daemon/enforcer.h"
+#include "daemon/guard_host.h"
 #include "lib/host/cgroup_watch.h"
 #include "lib/machine.h"
 #include "lib/module/connection.h"
@@ -30,11 +32,15 @@ private:
     /// What is to be looked at every second: the module, and that we live.
     void tick();
     void connect();
+    void disconnect();
+    void set_guard();
+    void run_guard();
     std::chrono::milliseconds patience() const;
 
     Connection connection_;
     Machine machine_;
     Enforcer enforcer_;
+    GuardHost guard_;
     CgroupWatch watch_;
     bool connected_ = false;
     bool told_missing_ = false;

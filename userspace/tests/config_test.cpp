@@ -106,5 +106,21 @@ TEST_F(Config, WrongUsage) {
     EXPECT_EQ(run({"config", "explain", "ollama"}).code, 2);
 }
 
+TEST_F(Config, ExplainsWhatTheGuardMayDo) {
+    sandbox_.add_cgroup("/system.slice/sshd.service");
+    policy("[guard]\nfloor = '4G'\nsteps = ['freeze', 'kill']\n");
+    EXPECT_NE(run({"config", "explain", "ollama"})
+                  .out.find("the guard: where it is to blame: freeze, kill\n"),
+              std::string::npos);
+    EXPECT_NE(
+        run({"config", "explain", "sshd"}).out.find("the guard: it never touches this cgroup\n"),
+        std::string::npos);
+    policy("[guard]\nfloor = '4G'\nsteps = ['freeze']\ndry_run = true\n");
+    EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["guard"],
+              "it only says what it would do: freeze");
+    policy("");
+    EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["guard"], nullptr);
+}
+
 } // namespace
 } // namespace umacct

@@ -205,15 +205,19 @@ std::map<std::string, std::uint64_t> Cgroups::keyed(std::string_view path, const
     return values;
 }
 
-void Cgroups::write(std::string_view path, const char *file, std::string_view text) const {
+int Cgroups::try_write(std::string_view path, const char *file, std::string_view text) const {
     const auto directory = this->directory(path);
     const FileDescriptor fd(directory ? open((*directory / file).c_str(), O_WRONLY | O_CLOEXEC)
                                       : (errno = ENOENT, -1));
 
     // cgroupfs takes one write(2) as one command and answers it with an errno.
-    if (fd.get() < 0 || ::write(fd.get(), text.data(), text.size()) < 0)
-        throw Error(failure_of(errno), fmt::format("writing {} of cgroup {}: {}", file, path,
-                                                   std::generic_category().message(errno)));
+    return fd.get() < 0 || ::write(fd.get(), text.data(), text.size()) < 0 ? errno : 0;
+}
+
+void Cgroups::write(std::string_view path, const char *file, std::string_view text) const {
+    if (const int code = try_write(path, file, text))
+        throw Error(failure_of(code), fmt::format("writing {} of cgroup {}: {}", file, path,
+                                                  std::generic_category().message(code)));
 }
 
 void Cgroups::for_each(const std::function<void(const std::string &)> &visit) const {

@@ -51,6 +51,8 @@ public:
     std::optional<std::uint64_t> number(std::string_view path, const char *file) const;
     /// Lines of "key value" ("memory.stat"); empty when the file can't be read.
     std::map<std::string, std::uint64_t> keyed(std::string_view path, const char *file) const;
+    /// 0, or what is wrong with it as an errno.
+    int try_write(std::string_view path, const char *file, std::string_view text) const;
     /// Throws Error when it can't be written.
     void write(std::string_view path, const char *file, std::string_view text) const;
 

@@ -126,6 +126,18 @@ int drop_ins(const Machine &machine, const Output &output) {
     return 0;
 }
 
+/// "it never touches it", or what it may do to it.
+std::string guard_words(const GuardPolicy &guard, std::string_view path) {
+    std::string steps;
+
+    if (guard.protects(path))
+        return "it never touches this cgroup";
+    for (const GuardStep step : guard.steps)
+        steps += (steps.empty() ? "" : ", ") + std::string(name_of(step));
+    return guard.dry_run ? "it only says what it would do: " + steps
+                         : "where it is to blame: " + steps;
+}
+
 int explain(const Machine &machine, const Output &output, const std::string &word) {
     const Found found(machine, word);
     const auto &[policy, target, owner, subject, rule, change] = found;
@@ -151,11 +163,15 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
                          {"rule", rule == nullptr ? Json() : Json(rule->name)},
                          {"place", rule == nullptr ? Json() : place_json(rule->place)},
                          {"settings", settings},
+                         {"guard", policy.guard ? Json(guard_words(*policy.guard, target.path))
+                                                : Json(nullptr)},
                          {"passed", passed}});
     else if (rule != nullptr)
         fmt::print(output.out, "  by {} ({}): {}\n", rule->name, rule->place.text(), settings);
     else
         fmt::print(output.out, "  no rule is for it\n");
+    if (policy.guard && !output.json)
+        fmt::print(output.out, "  the guard: {}\n", guard_words(*policy.guard, target.path));
     return 0;
 }
 

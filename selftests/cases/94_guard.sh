@@ -1,0 +1,240 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The guard: where memory runs short, the one who took it is stopped, and the healthy server
+# beside it goes on. The same with a guard and without; "SEED=2 94_guard.sh" takes other sizes.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it lets memory run short"
+needs_accounting
+
+LOG=$TEST_DIR/log
+: "${SEED:=1}"
+# The driver leaves this much to the machine, with a guard and without.
+RESERVE=200
+FLOOR=300
+
+# Megabytes that the driver could have.
+obtainable() {
+	awk -v reserve=$RESERVE '
+	$1 == "MemAvailable:" { available = $2 }
+	$1 == "CmaFree:" { cma = $2 }
+	END { printf "%d\n", (available - cma) / 1024 - reserve }' /proc/meminfo
+}
+
+# The nth number that the seed gives, from 0 up to MOST.
+seeded() { # N MOST
+	awk -v seed="$SEED" -v n="$1" -v most="$2" 'BEGIN {
+		srand(seed)
+		while (n--)
+			number = rand()
+		print int(number * most)
+	}'
+}
+
+policy() { # [LINE]...
+	{
+		printf '[machine]\nreserve = "%dM"\n' $RESERVE
+		[ $# -eq 0 ] || printf '[guard]\n'
+		[ $# -eq 0 ] || printf '%s\n' "$@"
+	} >/etc/umacct.toml
+}
+
+daemon_start() {
+	: >"$LOG"
+	/usr/sbin/umacctd 2>>"$LOG" &
+	daemon=$!
+	holders="$holders $daemon"
+	eventually grep -q 'in force' "$LOG"
+}
+
+daemon_stop() {
+	kill -TERM "$daemon"
+	gone "$daemon"
+}
+
+is_frozen() { # NAME
+	[ "$(cgroup_event "$1" cgroup.events frozen)" = 1 ]
+}
+
+thawed() { # NAME
+	! is_frozen "$1"
+}
+
+# --- who takes it ------------------------------------------------------------------
+
+leak() { # NAME
+	start_in "$1" "$1"
+	tell "$1" fill "$((1 + $(seeded 1 4)))M"
+}
+
+sudden_load() { # NAME
+	start_in "$1" "$1"
+	tell "$1" fill "$((16 + $(seeded 2 32)))M"
+}
+
+# In a file system without a disk: memory of the CPU's side, and as much as there is.
+cpu_leak() { # NAME
+	in_cgroup_exec "$1" dd if=/dev/zero of="$TEST_DIR/leak" bs=1M \
+		count=$(($(obtainable) + RESERVE / 2)) 2>/dev/null &
+	pid=$!
+	holders="$holders $pid"
+}
+
+fork_bomb() { # NAME
+	fork_bomb_size=$((24 + $(seeded 3 24)))
+	for _ in $(seq $((1200 / fork_bomb_size))); do
+		in_cgroup_exec "$1" rmtool "alloc ${fork_bomb_size}M" pause >/dev/null 2>&1 &
+		holders="$holders $!"
+	done
+}
+
+# --- with a guard and without --------------------------------------------------------
+
+# scenario WHO yes|no: leaves lowest, refused and stopped.
+scenario() {
+	scenario_name=$1_$2
+	cgroup_leaf "$scenario_name"
+	scenario_before=$(account server refusals)
+	lowest=999999
+	stopped=nobody
+	"$1" "$scenario_name"
+	scenario_end=$(($(now_ms) + 20000))
+	scenario_short=0
+	while [ "$(now_ms)" -lt $scenario_end ]; do
+		scenario_left=$(obtainable)
+		[ "$scenario_left" -ge "$lowest" ] || lowest=$scenario_left
+		if is_frozen server; then
+			stopped=server
+			break
+		elif is_frozen "$scenario_name"; then
+			stopped=$1
+			break
+		fi
+		# Nobody comes: that is enough.
+		[ "$scenario_left" -ge 100 ] || scenario_short=$((scenario_short + 1))
+		[ $scenario_short -lt 8 ] || break
+	done
+	refused=$(($(account server refusals) - scenario_before))
+	scenario_row=$(printf '%-12s %-6s %8d %8d  %s' "$1" "$2" "$lowest" "$refused" "$stopped")
+	diag "$scenario_row"
+	cgroup_write "$scenario_name" cgroup.kill 1
+	rm -f "$TEST_DIR/leak"
+	eventually has_obtainable $((FLOOR + FLOOR / 8 + 100))
+}
+
+has_obtainable() { # MEGABYTES
+	[ "$(obtainable)" -ge "$1" ]
+}
+
+cgroup_leaf server
+start_in server server
+ask server alloc "$((256 + $(seeded 4 256)))M"
+umacct reserve ${RESERVE}M >/dev/null
+tell server insist 4M
+diag "$(printf '%-12s %-6s %8s %8s  %s' who guard lowest refused stopped), seed $SEED, MiB"
+
+policy
+for who in leak sudden_load cpu_leak fork_bomb; do
+	scenario $who no
+	eval "alone_$who=$refused"
+done
+policy "floor = \"${FLOOR}M\"" 'for = "0"' 'steps = ["freeze"]' 'release = "200ms"'
+check "the daemon starts" daemon_start
+check "and says that it is on guard" eventually grep -q 'guard: on' "$LOG"
+for who in leak sudden_load cpu_leak fork_bomb; do
+	scenario $who yes
+	is "$who: the one who took it is stopped" "$stopped" $who
+	eval "alone=\$alone_$who"
+	check "$who: the server is refused less than without" [ "$refused" -lt "${alone:-0}" ]
+	check "$who: it is told, with the numbers" eventually \
+		grep -q "guard: freeze $(cgroup_path ${who}_yes): .* could be had, floor 300.00 MiB" "$LOG"
+	check "$who: and undone" eventually grep -q "guard: thaw $(cgroup_path ${who}_yes): " "$LOG"
+done
+is "the server was never touched" "$(grep -c "$(cgroup_path server)" "$LOG")" 0
+
+# --- how soon -----------------------------------------------------------------------
+
+# From an allocation that goes below the floor, in one call, to the step.
+stops_in() { # NAME
+	cgroup_leaf "$1"
+	start_in "$1" "$1"
+	ask "$1" open
+	stops_size=$(($(obtainable) - FLOOR + 60))
+	ask "$1" alloc ${stops_size}M
+	stops_from=$(now_ms)
+	while thawed "$1" && [ $(($(now_ms) - stops_from)) -lt 5000 ]; do
+		:
+	done
+	stops_took=$(($(now_ms) - stops_from))
+	cgroup_write "$1" cgroup.kill 1
+	eventually grep -q "guard: thaw $(cgroup_path "$1"): " "$LOG"
+}
+
+# The quickest: an emulated processor does other things at times.
+quickest=5000
+for i in 1 2 3 4 5; do
+	stops_in "quick$i"
+	diag "stopped after $stops_took ms"
+	[ $stops_took -ge $quickest ] || quickest=$stops_took
+done
+check "within 200 ms" [ $quickest -le 200 ]
+
+# --- steps, one after the other; and who comes after one that was killed --------------
+
+daemon_stop
+policy "floor = \"${FLOOR}M\"" 'for = "0"' 'wait = "300ms"' 'release = "200ms"' \
+	'steps = ["reclaim", "reserve", "freeze", "signal", "kill"]'
+check "it starts with all steps" daemon_start
+cgroup_leaf all
+leak all
+check "in their order, they end in its death" eventually grep -q "guard: kill $(cgroup_path all): " "$LOG"
+is "each of them was taken" \
+	"$(sed -n 's/.*guard: \(reclaim\|set the reserve to\|freeze\|ask to end\|kill\) .*/\1/p' "$LOG" | head -n 2 | xargs)" \
+	"reclaim set the reserve to"
+check "it is dead" eventually process_is_gone "$pid"
+check "and the reserve is as it was" eventually status_is reserve $((RESERVE * MIB))
+daemon_stop
+
+policy "floor = \"${FLOOR}M\"" 'for = "0"' 'release = "200ms"' 'steps = ["reserve", "freeze"]' 'wait = "100ms"'
+daemon_start
+cgroup_leaf left
+leak left
+check "somebody is frozen" eventually is_frozen left
+check "and the reserve is raised" fails status_is reserve $((RESERVE * MIB))
+kill -KILL "$daemon"
+gone "$daemon"
+check "who comes after one that was killed" daemon_start
+check "finds what to undo" grep -q "$(cgroup_path left) is thawed, left by the one before" "$LOG"
+cgroup_write left cgroup.kill 1
+check "all of it" eventually status_is reserve $((RESERVE * MIB))
+daemon_stop
+
+# --- dry -----------------------------------------------------------------------------
+
+eventually has_obtainable $((FLOOR + 100))
+policy "floor = \"${FLOOR}M\"" 'for = "0"' 'wait = "100ms"' 'steps = ["freeze", "kill"]' 'dry_run = true'
+check "it starts dry" daemon_start
+cgroup_leaf dry
+leak dry
+check "a dry run says what it would do" eventually grep -q "guard would: kill $(cgroup_path dry): " "$LOG"
+check "and doesn't" kill -0 "$pid"
+check "nor is anybody frozen" thawed dry
+cgroup_write dry cgroup.kill 1
+daemon_stop
+
+# --- the policy ------------------------------------------------------------------------
+
+policy 'floor = "4 pears"' 'steps = ["shoot"]'
+umacct config check 2>"$TEST_DIR/err"
+is "config check finds what is wrong" "$?" 2
+check "and where" grep -q '^/etc/umacct.toml:4:9: floor: ' "$TEST_DIR/err"
+check "all of it" grep -q "^/etc/umacct.toml:5:10: steps: there is no step 'shoot'" "$TEST_DIR/err"
+policy 'floor = "3%"' "protect = [\"$(cgroup_path server)\"]"
+check "explain says what is never touched" \
+	sh -c "umacct config explain $(cgroup_path server) | grep -q 'the guard: it never touches'"
+
+rm /etc/umacct.toml
+umacct reserve off >/dev/null
+
+done_testing

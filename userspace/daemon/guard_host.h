@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Reads what the guard decides by, and does what it decides. What can be undone is written
+/// down before it is done, so that who comes after one that was killed undoes it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/guard.h"
+#include "lib/machine.h"
+#include "lib/module/connection.h"
+
+namespace umacct {
+
+class GuardHost {
+public:
+    /// Takes what was done, in words, or why it could not be.
+    using Tell =
+        std::function<void(const Guard::Action &action, const std::string &line, bool failed)>;
+
+    GuardHost(Connection &connection, Machine &machine, Tell tell);
+
+    /// Another policy, or none; what was done by the last one is undone.
+    void set(const std::optional<GuardPolicy> &policy);
+
+    /// What was left by another that did not end is undone. Throws Error (missing) when the
+    /// module isn't loaded.
+    void recover();
+
+    /// Undoes all that was done.
+    void stop();
+
+    /// Whether the system lets it write to cgroups.
+    bool may_act() const;
+
+    /// When to call run(), if ever.
+    std::optional<Guard::Time> due() const;
+
+    /// Throws Error where there is nothing to read.
+    void run();
+
+    /// What everybody holds.
+    std::vector<Holder> holders();
+
+private:
+    void act(const std::vector<Guard::Action> &actions);
+    void perform(const Guard::Action &action);
+    void reclaim(const Guard::Action &action) const;
+    void signal(const std::string &path) const;
+    void note(const Guard::Action &action);
+    void write_state() const;
+
+    Connection &connection_;
+    Machine &machine_;
+    Tell tell_;
+    std::optional<Guard> guard_;
+    std::filesystem::path state_; ///< the file
+    std::vector<std::string> frozen_;
+    std::uint64_t reserve_ = 0; ///< that the module had at the last reading
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> raised_; ///< from, to
+};
+
+} // namespace umacct
