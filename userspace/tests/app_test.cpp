@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <sstream>
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -133,6 +135,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"limit", "--hard", "1G"}, 2, "TARGET is missing"},
         Wrong{{"limit", "/nowhere", "--hard", "1G"}, 1, "TARGET '/nowhere'"},
         Wrong{{"limit", "", "--hard", "1G"}, 2, "TARGET is empty"},
+        Wrong{{"preflight"}, 2, "SIZE is required"},
+        Wrong{{"preflight", "lots"}, 2, "SIZE: 'lots' is not a size"},
+        Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is no size of a block"},
         Wrong{{"reserve", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"reserve", "max"}, 2, "SIZE: 'max' is not a size"},
         Wrong{{"reserve", ""}, 2, "SIZE: '' is not a size"},
@@ -550,6 +555,58 @@ TEST_F(App, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
         EXPECT_NE(absent.err.find("note: the driver is not loaded"), std::string::npos);
     }
     EXPECT_EQ(fake_.changes.size(), 8U);
+}
+
+/// A zone with 256 free blocks of 2 MiB, and 128 MiB of page cache.
+class Room : public App {
+protected:
+    Room() {
+        sandbox_.write("proc/zoneinfo", "Node 0, zone   Normal\n  pages free     131072\n"
+                                        "        low      0\n        managed  0\n"
+                                        "      nr_zone_inactive_file 32768\n");
+        sandbox_.write("proc/buddyinfo", "Node 0, zone Normal 0 0 0 0 0 0 0 0 0 0 128\n");
+        sandbox_.write(sandbox_.cgroup_mount() / "a.slice/memory.stat",
+                       "anon 3000\nactive_file 500\ninactive_file 70\n");
+        sandbox_.write(sandbox_.cgroup_mount() / "a.slice/small/memory.stat",
+                       "anon 1000\nactive_file 500\n");
+    }
+
+    json preflight(const char *size) { return run_json({"preflight", size, "--json"}); }
+};
+
+TEST_F(Room, PreflightAnswersByItsExitCode) {
+    EXPECT_EQ(run({"preflight", "400M"}).out, "yes: 512.00 MiB are free in blocks of 2.00 MiB\n");
+    EXPECT_EQ(run({"preflight", "400M"}).code, 0);
+    // Nobody may look into blocks here: it is not known that page cache would be enough.
+    EXPECT_EQ(run({"preflight", "600M"}).code, 7);
+    EXPECT_EQ(run({"preflight", "1G"}).code, 8);
+    EXPECT_EQ(preflight("1G")["answer"], "no");
+    EXPECT_EQ(preflight("1G")["bound"], nullptr);
+    EXPECT_EQ(preflight("600M")["answer"], "compaction");
+}
+
+TEST_F(Room, PreflightNamesWhoHoldsMemoryHimself) {
+    const json holders = preflight("1G")["holders"];
+
+    ASSERT_EQ(holders.size(), 3U);
+    EXPECT_EQ(holders[0]["path"], "/a.slice/big.service");
+    EXPECT_EQ(holders[0]["driver_bytes"], 3 * gib);
+    EXPECT_EQ(holders[1]["path"], "/a.slice/small");
+    EXPECT_EQ(holders[1]["anonymous_bytes"], 1000);
+    EXPECT_EQ(holders[2]["path"], "/a.slice");
+    EXPECT_EQ(holders[2]["anonymous_bytes"], 2000);
+    EXPECT_EQ(holders[2]["cache_bytes"], 70);
+}
+
+TEST_F(Room, PreflightWithLimitsInTheWay) {
+    sandbox_.write("proc/" + std::to_string(getpid()) + "/cgroup", "0::/a.slice/small\n");
+    fake_.accounts[1].usage = 8 * gib - 100 * mib;
+    EXPECT_EQ(preflight("100M")["answer"], "yes");
+    EXPECT_EQ(preflight("101M")["bound"], "the hard limit of /a.slice");
+    fake_.status.reserve = 2 * gib;
+    EXPECT_EQ(preflight("50M")["bound"], "the reserve");
+    loaded_ = false;
+    EXPECT_EQ(preflight("101M")["answer"], "yes") << "without a module there are no limits";
 }
 
 TEST_F(App, ReserveIsSetInBytes) {

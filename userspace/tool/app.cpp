@@ -14,12 +14,11 @@
 #include "lib/error.h"
 #include "lib/json.h"
 #include "lib/text.h"
+#include "tool/exit_code.h"
 
 namespace umacct::tool {
 
 namespace {
-
-constexpr int exit_of_run = 125; ///< of "run", for a failure of ours
 
 constexpr const char *description =
     "umacct shows who holds the system memory that NVIDIA's driver takes on machines whose CPU\n"
@@ -31,7 +30,8 @@ constexpr const char *footer =
     "(default/llm-0, default/llm-0/vllm), or a pid. Sizes read 40G, 512M or bytes.\n"
     "\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 module or driver missing, 4 no permission,\n"
-    "5 set, but nothing enforces it. More is in umacct(1) and the page of each verb.\n"
+    "5 set, but nothing enforces it; of preflight: 6 after reclaim, 7 only after compaction,\n"
+    "8 no. More is in umacct(1) and the page of each verb.\n"
     "\n"
     "Examples:\n"
     "  umacct                                  the machine at a glance\n"

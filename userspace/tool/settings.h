@@ -10,9 +10,6 @@
 
 namespace umacct::tool {
 
-/// Exit code of a change that was made and that nothing enforces.
-constexpr int exit_not_enforced = 5;
-
 /// Sets it; an error names the target and the option.
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change);
 

@@ -15,6 +15,7 @@ std::span<const Verb> verbs() {
         Verb{"reserve", "memory that the driver must leave available", add_reserve},
         Verb{"view", "let programs be told what memory they could have", add_view},
         Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
+        Verb{"preflight", "whether so much memory could be had now", add_preflight},
         Verb{"config", "check the policy, say what it is for a cgroup, or apply it", add_config},
         Verb{"run", "run a command in a cgroup of its own", add_run},
         Verb{"watch", "print events as they happen", add_watch},

@@ -32,6 +32,7 @@ Action add_config(CLI::App &verb);
 Action add_doctor(CLI::App &verb);
 Action add_limit(CLI::App &verb);
 Action add_ls(CLI::App &verb);
+Action add_preflight(CLI::App &verb);
 Action add_ps(CLI::App &verb);
 Action add_reserve(CLI::App &verb);
 Action add_run(CLI::App &verb);

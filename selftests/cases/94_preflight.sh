@@ -1,0 +1,176 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What "umacct preflight" answers is what then happens: over random states of a machine,
+# with page cache, shared memory and the driver's own memory in pieces, it never says yes
+# where the driver then refuses; and what --fix has mended is so.
+#
+# The long run, of one seed:
+#   selftests/vm/run --cell CELL -- 'SEED=1 STATES=50 sh /selftests/cases/94_preflight.sh'
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it fills the machine's memory"
+needs_accounting
+
+: "${SEED:=1}" "${STATES:=2}"
+LOOP=/dev/loop0
+[ -b $LOOP ] || skip_all "no loop device"
+
+meminfo() { # KEY
+	awk -v key="$1:" '$1 == key { print $2 * 1024 }' /proc/meminfo
+}
+
+# A file of zeros that takes no memory itself; what is read of it is page cache, for as
+# long as somebody has the device open.
+truncate -s 8G "$TEST_DIR/zeros"
+losetup $LOOP "$TEST_DIR/zeros"
+exec 5<$LOOP
+
+read_file() { # MIB
+	dd of=/dev/null bs=1M count="$1" <&5 2>/dev/null
+}
+
+# preflight SIZE [OPTION]...: sets code and answer.
+preflight() {
+	code=0
+	umacct preflight --json "$@" >"$TEST_DIR/answer" || code=$?
+	answer=$(json_field answer <"$TEST_DIR/answer")
+}
+
+answered() { # KEY
+	json_field "$1" <"$TEST_DIR/answer"
+}
+
+cgroup_leaf leaf
+cgroup_leaf crumbs
+start_in leaf taker
+ask taker open
+start_in crumbs left
+ask left open
+start_in crumbs gone
+ask gone open
+
+# --- each of the answers ---------------------------------------------------------
+
+preflight 256M
+is "an empty machine: yes" "$answer $code" "yes 0"
+check "and so it is" ask taker alloc 2M 128
+ask taker free all
+
+for _ in $(seq 100); do
+	[ "$(meminfo MemFree)" -gt $((150 * MIB)) ] || break
+	read_file 64
+done
+preflight 1G
+is "page cache fills it: after reclaim" "$answer $code" "reclaim 6"
+check "and whose it is" grep -q '"path":"[^}]*"cache_bytes":[1-9]' "$TEST_DIR/answer"
+diag "$(umacct preflight 1G)"
+missing=$(answered to_reclaim)
+preflight 1G --fix
+is "mended: yes" "$answer $code" "yes 0"
+within "what was missing was given back, and a twentieth" "$(answered reclaimed)" "$missing" \
+	$((missing / 20))
+check "and so it is" ask taker alloc 2M 512
+preflight 1700M
+is "more than there is: no" "$answer $code" "no 8"
+check "and who holds it is named" grep -q "\"path\":\"$(cgroup_path leaf)\",[^}]*\"driver_bytes\":$((1024 * MIB))" \
+	"$TEST_DIR/answer"
+diag "$(umacct preflight 1700M)"
+ask taker free all
+
+limit leaf --hard 100M
+code=0
+in_cgroup leaf umacct preflight 128M --json >"$TEST_DIR/answer" || code=$?
+is "above the limit of who asks: no" "$(answered answer) $code" "no 8"
+is "and why" "$(answered bound)" "the hard limit of $(cgroup_path leaf)"
+in_cgroup leaf umacct preflight 100M >/dev/null
+is "up to it: yes" "$?" 0
+limit leaf --hard max
+umacct reserve 1900M >/dev/null
+preflight 256M
+is "what the reserve keeps is not to be had" "$answer $(answered bound)" "no the reserve"
+umacct reserve off >/dev/null
+check "who is nobody is told as well, if with less" runas $UNPRIVILEGED umacct preflight 64M
+umacct preflight 1G --blocks 3M 2>/dev/null
+is "a block is a power of two" "$?" 2
+
+# --- random states -----------------------------------------------------------------
+
+# dice STATE: numbers from 0 to 99.
+dice() {
+	awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 10; i++) printf "%d ", rand() * 100 }'
+}
+
+clear_machine() {
+	for clear_holder in taker left gone; do
+		ask $clear_holder free all
+	done
+	rm -f "$TEST_DIR"/shared.*
+	echo 1 >/proc/sys/vm/drop_caches
+}
+
+# Two clients take turns, of which one goes: what the other has lies all over the place.
+crumble() { # MIB
+	for _ in $(seq $(($1 / 16))); do
+		ask left alloc 16K 32
+		ask gone alloc 64K 240
+	done
+	ask gone free all
+}
+
+# The same with memory that can be moved.
+share() { # MIB
+	for share_i in $(seq $(($1 / 8))); do
+		dd if=/dev/zero of="$TEST_DIR/shared.$share_i" bs=1M count=8 2>/dev/null
+		dd if=/dev/zero of="$TEST_DIR/shared.gone" bs=256K count=1 2>/dev/null
+		[ $((share_i % 2)) -eq 0 ] || mv "$TEST_DIR/shared.gone" "$TEST_DIR/shared.stays.$share_i"
+	done
+	for share_i in $(seq 1 2 $(($1 / 8))); do
+		rm -f "$TEST_DIR/shared.$share_i"
+	done
+}
+
+# state N: makes it, asks, and looks at what happens.
+state() {
+	# shellcheck disable=SC2046 # words
+	set -- "$1" $(dice $((SEED * 1000 + $1)))
+	clear_machine
+	free=$(($(meminfo MemAvailable) / MIB))
+	crumbs=$((free * $2 / 400))
+	shared=$((free * $3 / 300))
+	[ "$4" -ge 50 ] || crumble $crumbs
+	[ "$5" -ge 60 ] || share $shared
+	cache=$((free * $6 / 100))
+	[ "$7" -ge 80 ] || read_file $cache
+	[ "$4" -lt 50 ] || [ "$8" -ge 50 ] || crumble $crumbs
+	block=2
+	wanted=$(($(meminfo MemAvailable) * (10 + $9) / (100 * block * MIB)))
+	wanted=$((wanted * block))
+
+	preflight ${wanted}M --blocks ${block}M
+	first=$answer
+	fixed=-
+	if [ "$answer" != yes ] && [ "$answer" != no ] && [ "${10}" -ge 50 ]; then
+		preflight ${wanted}M --blocks ${block}M --fix
+		fixed=$answer
+	fi
+	had=yes
+	ask taker alloc ${block}M $((wanted / block)) || had="no: $(reply_field count)"
+	diag "$(printf '%5d %8d %8d %8d %8d  %-10s %-10s %s' "$1" "$((free * $6 / 100))" \
+		"$crumbs" "$shared" "$wanted" "$first" "$fixed" "$had")"
+	[ "$had" = yes ] || case $answer in
+	yes | reclaim) wrong="$wrong $1" ;;
+	esac
+}
+
+wrong=
+diag "$(printf '%5s %8s %8s %8s %8s  %-10s %-10s %s' STATE CACHE CRUMBS SHARED WANTED ANSWER FIXED HAD)"
+for i in $(seq "$STATES"); do
+	state "$i"
+done
+is "never yes where the driver then refuses, in $STATES states of seed $SEED" "$wrong" ""
+clear_machine
+exec 5<&-
+losetup -d $LOOP
+
+done_testing

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Would the driver get so much memory, in blocks of that size? Decided from readings alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/memory/survey.h"
+#include "lib/memory/zones.h"
+
+namespace umacct {
+
+/// What NVIDIA's driver takes memory in, for models.
+constexpr std::uint64_t default_block = 2ULL << 20;
+
+/// "2M": a power of two, from a page on. Throws Error (usage).
+std::uint64_t parse_block(const std::string &text);
+
+/// What is to be free, in pages and in blocks of 1 << order of them.
+struct Need {
+    std::size_t order = 0;
+    std::uint64_t pages = 0;
+    std::uint64_t blocks = 0;
+
+    std::uint64_t block_pages() const { return std::uint64_t{1} << order; }
+};
+
+/// For so many bytes taken by the driver, with what it writes down about them.
+Need need_of_driver(std::uint64_t bytes, std::uint64_t block);
+
+/// So many bytes and no more.
+Need need_of(std::uint64_t bytes, std::uint64_t block);
+
+/// What is missing of it now.
+struct Shortfall {
+    std::uint64_t pages = 0;
+    std::uint64_t blocks = 0;
+
+    bool none() const { return pages == 0 && blocks == 0; }
+};
+
+Shortfall shortfall(const Need &need, const Zones &zones);
+
+/// What may keep the driver from taking memory that is there.
+struct Bound {
+    std::string what;                ///< "the hard limit of /a"
+    std::uint64_t left = 0;          ///< bytes
+    std::uint64_t after_reclaim = 0; ///< the same, without page cache
+};
+
+enum class Prospect {
+    fits,             ///< now, without anybody's waiting
+    after_reclaim,    ///< when page cache is given back
+    after_compaction, ///< perhaps, when pages are moved as well
+    none,
+};
+
+/// "yes", "after reclaim", "only after compaction", "no"
+std::string_view name_of(Prospect prospect);
+
+struct Preflight {
+    Prospect prospect = Prospect::none;
+    std::uint64_t free = 0;       ///< bytes in such blocks now
+    std::uint64_t cache = 0;      ///< bytes of page cache that could be given back
+    std::uint64_t to_reclaim = 0; ///< bytes of it that would have to be
+    std::uint64_t missing = 0;    ///< bytes, where there is no prospect
+    std::optional<Bound> bound;   ///< what is in the way, if it isn't memory
+};
+
+/// survey: where it could be made, else less is known for certain.
+Preflight preflight(std::uint64_t bytes, std::uint64_t block, const Zones &zones,
+                    const std::optional<Survey> &survey, const std::vector<Bound> &bounds);
+
+} // namespace umacct

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/memory/survey.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <linux/kernel-page-flags.h>
+#include <unistd.h>
+
+#include "lib/host/file_descriptor.h"
+
+namespace umacct {
+
+namespace {
+
+constexpr std::size_t pages_at_once = 64U << 10;
+
+constexpr std::uint64_t bit(unsigned number) {
+    return std::uint64_t{1} << number;
+}
+
+bool has(std::uint64_t flags, unsigned number) {
+    return (flags & bit(number)) != 0;
+}
+
+bool is_free(std::uint64_t flags) {
+    return has(flags, KPF_BUDDY);
+}
+
+/// Clean, and no memory's but a file's.
+bool is_clean_cache(std::uint64_t flags) {
+    constexpr std::uint64_t against = bit(KPF_ANON) | bit(KPF_SWAPBACKED) | bit(KPF_DIRTY) |
+                                      bit(KPF_WRITEBACK) | bit(KPF_UNEVICTABLE) | bit(KPF_LOCKED);
+
+    return has(flags, KPF_LRU) && (flags & against) == 0;
+}
+
+/// What is locked into memory moves if it is a program's; a file system in memory, whose
+/// pages are unevictable too, has no way to. Of a huge page, older kernels say of the first
+/// part alone that it is on a list.
+bool is_movable(std::uint64_t flags) {
+    return (has(flags, KPF_LRU) || has(flags, KPF_THP)) &&
+           (has(flags, KPF_ANON) || has(flags, KPF_SWAPBACKED) || !has(flags, KPF_UNEVICTABLE));
+}
+
+} // namespace
+
+void Survey::add(std::span<const std::uint64_t> block) {
+    std::size_t free = 0;
+    std::size_t clean = 0;
+    std::size_t others = 0;
+
+    for (const std::uint64_t flags : block) {
+        if (is_free(flags))
+            ++free;
+        else if (is_clean_cache(flags))
+            ++clean;
+        else if (is_movable(flags))
+            ++others;
+    }
+    clean_pages += clean;
+    if (free == block.size())
+        return;
+    if (free + clean == block.size()) {
+        ++reclaimable;
+    } else if (free + clean + others == block.size()) {
+        ++movable;
+    } else {
+        const std::size_t left = block.size() - free - clean - others;
+
+        unknown.resize(std::max(unknown.size(), left + 1));
+        ++unknown[left];
+    }
+}
+
+std::uint64_t Survey::obtainable(std::uint64_t unknown_free) const {
+    std::uint64_t blocks = reclaimable + movable;
+
+    for (std::size_t pages = 1; pages < unknown.size(); ++pages) {
+        const std::uint64_t more = std::min(unknown[pages], unknown_free / pages);
+
+        blocks += more;
+        unknown_free -= more * pages;
+    }
+    return blocks;
+}
+
+std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zones &zones,
+                                    std::size_t order) {
+    const FileDescriptor file(open((proc / "kpageflags").c_str(), O_RDONLY | O_CLOEXEC));
+    const std::uint64_t pages = std::uint64_t{1} << order;
+    std::vector<std::uint64_t> flags(std::max<std::uint64_t>(pages_at_once, pages));
+    Survey survey;
+
+    if (file.get() < 0)
+        return std::nullopt;
+    for (const Zone &zone : zones.list()) {
+        const std::uint64_t end = zone.first + zone.spanned;
+
+        // From where a block may begin: they are as they are in memory.
+        for (std::uint64_t at = (zone.first + pages - 1) >> order << order; at + pages <= end;) {
+            const std::uint64_t wanted =
+                std::min<std::uint64_t>(flags.size(), end - at) >> order << order;
+            const ssize_t size = pread(file.get(), flags.data(), wanted * sizeof(flags[0]),
+                                       static_cast<off_t>(at * sizeof(flags[0])));
+            const std::uint64_t got =
+                size < 0 ? 0 : (static_cast<std::uint64_t>(size) / sizeof(flags[0]));
+
+            if (got < pages)
+                return std::nullopt;
+            for (std::uint64_t in = 0; in + pages <= got; in += pages)
+                survey.add(std::span(flags).subspan(in, pages));
+            at += got >> order << order;
+        }
+    }
+    return survey;
+}
+
+} // namespace umacct

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What each block of memory is full of, page by page, as /proc/kpageflags tells root: which
+/// blocks would be free without page cache, and which if the rest of them moved away.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/memory/zones.h"
+
+namespace umacct {
+
+/// Blocks of one size; each is counted once.
+struct Survey {
+    std::uint64_t reclaimable = 0; ///< nothing but free pages and clean page cache
+    std::uint64_t movable = 0;     ///< and pages that the kernel can move
+    /// And pages that nothing is known of, by how many: they may be free, in a CPU's list.
+    std::vector<std::uint64_t> unknown;
+
+    std::uint64_t clean_pages = 0; ///< of page cache
+
+    /// The flags of all the pages of one block.
+    void add(std::span<const std::uint64_t> block);
+
+    /// Blocks that may be had without page cache and by moving, if that many unknown pages
+    /// are free ones.
+    std::uint64_t obtainable(std::uint64_t unknown_free) const;
+};
+
+/// Empty where the caller may not read it. Takes two seconds for a hundred gigabytes.
+std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zones &zones,
+                                    std::size_t order);
+
+} // namespace umacct
