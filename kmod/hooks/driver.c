@@ -82,6 +82,12 @@ static void detach(enum hook_module module)
 	forget(module);
 }
 
+static void set_symbol(struct hook *hook, const char *symbol)
+{
+	hook->probe.symbol = symbol;
+	hook->symbol_size = strlen(symbol) + 1;
+}
+
 /* Return: false if a required hook can't be armed; what is armed stays so. */
 static bool arm(enum hook_module module)
 {
@@ -92,7 +98,7 @@ static bool arm(enum hook_module module)
 		if (hook->module != module || !hook_applies(hook))
 			continue;
 		if (hook->symbol)
-			hook->probe.symbol = hook->symbol(profile);
+			set_symbol(hook, hook->symbol(profile));
 		if (hook->wanted && !hook->wanted()) {
 			hook_leave_off(hook);
 			continue;
@@ -265,6 +271,8 @@ int drivers_init(void)
 
 	INIT_WORK(&hook_work, driver_rearm_fn);
 	for_each_hook(hook) {
+		hook->name_size = strlen(hook->name) + 1;
+		set_symbol(hook, hook->probe.symbol);
 		err = probe_init(&hook->probe);
 		if (err)
 			goto err;

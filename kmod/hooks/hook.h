@@ -23,6 +23,8 @@
  * @calls: another function of the driver that the replacement calls
  * @calls_entry: where that one's thunk jumps to
  * @probe: the hook itself
+ * @name_size: of @name with its end: whoever asks for the status is told each hook's
+ * @symbol_size: of @probe's symbol, likewise
  * @state: see enum umacct_hook_state
  * @resolves: while OFF: @probe's symbol, and @calls, were there when that was decided
  * @reason: why @state is FAILED
@@ -39,6 +41,8 @@ struct hook {
 	unsigned long *calls_entry;
 	struct probe probe;
 
+	u16 name_size;
+	u16 symbol_size;
 	enum umacct_hook_state state;
 	bool resolves;
 	char reason[96];

@@ -168,8 +168,8 @@ static int put_hook(struct sk_buff *skb, const struct reader *reader, const stru
 	struct nlattr *nest = nla_nest_start(skb, UMACCT_A_STATUS_HOOK);
 
 	if (!nest ||
-	    nla_put_string(skb, UMACCT_A_HOOK_NAME, hook->name) ||
-	    nla_put_string(skb, UMACCT_A_HOOK_SYMBOL, hook->probe.symbol) ||
+	    nla_put(skb, UMACCT_A_HOOK_NAME, hook->name_size, hook->name) ||
+	    nla_put(skb, UMACCT_A_HOOK_SYMBOL, hook->symbol_size, hook->probe.symbol) ||
 	    nla_put_u32(skb, UMACCT_A_HOOK_STATE, hook->state) ||
 	    (hook->required && nla_put_flag(skb, UMACCT_A_HOOK_REQUIRED)) ||
 	    (hook->reason[0] && nla_put_string(skb, UMACCT_A_HOOK_REASON, hook->reason)) ||
