@@ -285,7 +285,7 @@ TEST_F(Top, RatesAndRefusalsComeWithTime) {
         fake_.accounts[2].refusals = 3;
         fake_.accounts[2].soft = mib;
     });
-    screen_.size = {20, 130};
+    screen_.size = {20, 140};
     screen_.unicode = false;
     top();
     EXPECT_NE(line("vllm").find("iB/s"), std::string::npos);
@@ -493,7 +493,7 @@ TEST_F(Top, SortsAndReverses) {
     type("s");
     top();
     EXPECT_EQ(bottom(), "sort by  n name  u usage  l limit  p peak  r rate  m memory.current  c "
-                        "uncharged");
+                        "uncharged  w pressure");
 }
 
 TEST_F(Top, FoldsAndUnfolds) {
@@ -586,10 +586,10 @@ TEST_F(Top, InAPipeItPrintsOneBatch) {
 memory  2.00 GiB available of 16.00 GiB, reserve off
 driver  336.00 MiB uncharged, 0 B charged, 0 B its own
 
-ACCOUNT       USAGE  LIMIT        PEAK  RATE  MEMORY.CURRENT   UNCHARGED
-/demo    336.00 MiB    max  336.00 MiB     -               -  336.00 MiB
-  vllm   240.00 MiB    max  240.00 MiB     -      132.00 KiB  240.00 MiB
-  llama   96.00 MiB    max   96.00 MiB     -               -   96.00 MiB
+ACCOUNT       USAGE  LIMIT        PEAK  RATE  MEMORY.CURRENT   UNCHARGED  PRESSURE
+/demo    336.00 MiB    max  336.00 MiB     -               -  336.00 MiB         -
+  vllm   240.00 MiB    max  240.00 MiB     -      132.00 KiB  240.00 MiB         -
+  llama   96.00 MiB    max   96.00 MiB     -               -   96.00 MiB         -
 )");
 }
 
