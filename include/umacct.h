@@ -35,6 +35,9 @@
  *                     -> one UMACCT_A_CLIENT_* set per process and account
  *  CONFIG_SET   do    any of UMACCT_A_STATUS_RESERVE, _CHARGE_DEFAULT
  *                     -> DRIVER_STATE and REASON, as for ACCOUNT_SET
+ *  RECLAIM      do    give back to the kernel what the driver's pools hold
+ *                     -> RECLAIMED, and POOLS: what is left; -EOPNOTSUPP if it
+ *                     isn't known how
  *  EVENT_NTF    sent to the multicast group "events" of the initial network
  *               namespace (joining takes CAP_NET_ADMIN)
  */
@@ -55,6 +58,7 @@ enum umacct_cmd {
 	UMACCT_CMD_CLIENT_GET,
 	UMACCT_CMD_CONFIG_SET,
 	UMACCT_CMD_EVENT_NTF,
+	UMACCT_CMD_RECLAIM,
 
 	__UMACCT_CMD_MAX,
 	UMACCT_CMD_MAX = (__UMACCT_CMD_MAX - 1)
@@ -121,7 +125,7 @@ enum {
 	UMACCT_A_STATUS_ACCOUNTS,	/* u32 */
 	UMACCT_A_STATUS_CLIENTS,	/* u32 */
 	UMACCT_A_STATUS_RECORDS,	/* u32, live allocations */
-	UMACCT_A_STATUS_RESERVE,	/* u64, bytes of MemAvailable kept free; 0: off */
+	UMACCT_A_STATUS_RESERVE,	/* u64, bytes kept available; 0: off */
 	UMACCT_A_STATUS_RESERVE_COUNT,	/* u64, allocations refused for the reserve */
 	UMACCT_A_STATUS_CHARGE_DEFAULT,	/* u32, UMACCT_CHARGE_OFF or _ON */
 	UMACCT_A_STATUS_EVENTS_SENT,	/* u64, sequence number of the newest event */
@@ -129,7 +133,9 @@ enum {
 	UMACCT_A_STATUS_HOOK,		/* nest, UMACCT_A_HOOK_*, one for each hook */
 	UMACCT_A_STATUS_CHARGE_REASON,	/* string: why charging can't be switched on */
 	UMACCT_A_STATUS_UNATTRIBUTED_COUNT, /* u64, refused: no memory to find out whose */
-	UMACCT_A_STATUS_AVAILABLE,	/* u64, bytes: MemAvailable, less the free pages of CMA areas */
+	UMACCT_A_STATUS_AVAILABLE,	/* u64, bytes: MemAvailable, less free CMA, and POOLS */
+	UMACCT_A_STATUS_POOLS,		/* u64, freed bytes the driver keeps; absent if not known */
+	UMACCT_A_STATUS_RECLAIMED,	/* u64, bytes; only RECLAIM answers it */
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)
@@ -223,7 +229,7 @@ enum {
 	UMACCT_A_EVENT_PID,		/* u32, in the initial pid namespace */
 	UMACCT_A_EVENT_COMM,		/* string */
 	UMACCT_A_EVENT_SIZE,		/* u64, bytes asked for (or freed) */
-	UMACCT_A_EVENT_USAGE,		/* u64, bytes held by the limit's account; MemAvailable for the reserve */
+	UMACCT_A_EVENT_USAGE,		/* u64, bytes held by the limit's account; what is available for the reserve */
 	UMACCT_A_EVENT_LIMIT,		/* u64, bytes */
 	UMACCT_A_EVENT_COUNT,		/* u64, how often since it was told last; the rest is of the newest */
 

@@ -14,6 +14,7 @@
 #include "ledger/client.h"
 #include "ledger/ledger.h"
 #include "ledger/lock.h"
+#include "pools.h"
 
 static struct dentry *dir;
 
@@ -119,6 +120,7 @@ static int status_show(struct seq_file *seq, void *unused)
 	const struct driver_profile *profile;
 	struct ledger_totals totals;
 	struct hook *hook;
+	u64 pooled;
 
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
 	ledger_read_totals(&totals);
@@ -130,6 +132,10 @@ static int status_show(struct seq_file *seq, void *unused)
 		   totals.records.stale_count);
 	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n", totals.accounts,
 		   totals.clients, totals.records.nr, totals.settings.reserve);
+	if (pools_read(&pooled))
+		seq_printf(seq, "pools %llu\n", pooled);
+	else
+		seq_puts(seq, "pools unknown\n");
 
 	hook_lock();
 	profile = driver_profile(HOOK_NVIDIA);

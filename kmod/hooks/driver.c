@@ -12,6 +12,7 @@
 #include "hooks/driver.h"
 #include "hooks/table.h"
 #include "ledger/ledger.h"
+#include "pools.h"
 
 /* By enum hook_module. */
 static const char *const module_names[HOOK_MODULES] = {
@@ -72,6 +73,8 @@ static void drop_records(enum hook_module module)
 static void forget(enum hook_module module)
 {
 	drop_records(module);
+	if (module == HOOK_NVIDIA)
+		pools_detach();
 	memset(&driver_profiles[module], 0, sizeof(driver_profiles[module]));
 }
 
@@ -125,12 +128,15 @@ static bool is_followed(enum hook_module module)
 	return false;
 }
 
-static void attach(enum hook_module module, const struct module *mod)
+static void attach(enum hook_module module, struct module *mod)
 {
 	struct driver_profile *profile = &driver_profiles[module];
+	bool known = driver_identify(profile, mod);
 	struct hook *hook;
 
-	if (!driver_identify(profile, mod)) {
+	if (module == HOOK_NVIDIA)
+		pools_attach(known ? mod : NULL, profile->page_pools);
+	if (!known) {
 		pr_warn("%s\n", profile->reason);
 		return;
 	}

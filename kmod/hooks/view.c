@@ -187,7 +187,7 @@ long replace_si_mem_available(void)
 	probe_enter(&hook_si_mem_available.probe);
 	available = original_si_mem_available();
 	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
-		available = min_t(long, available, view.free);
+		available = view.free;
 	probe_leave(&hook_si_mem_available.probe);
 	return available;
 }

@@ -20,6 +20,7 @@
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
+#include "pools.h"
 
 /* Excess at which the penalty is the longest, as a part of the limit. */
 #define FULL_PENALTY_PART	8
@@ -89,15 +90,18 @@ static void refuse_reserve(struct allocation *alloc, u64 reserve, u64 available)
  * limit_available() - how much memory the driver could have
  *
  * MemAvailable, in bytes, without the free pages of CMA areas: the driver's can't be
- * moved, so they are not taken from there.
+ * moved, so they are not taken from there. And what the driver keeps in its pools; if
+ * that isn't known, nothing is counted on.
  *
- * Context: any.
+ * Context: may sleep.
  */
 u64 limit_available(void)
 {
 	long pages = si_mem_available() - global_zone_page_state(NR_FREE_CMA_PAGES);
+	u64 pooled;
 
-	return pages > 0 ? (u64)pages << PAGE_SHIFT : 0;
+	pools_read(&pooled);
+	return pooled + (pages > 0 ? (u64)pages << PAGE_SHIFT : 0);
 }
 
 /**

@@ -71,6 +71,10 @@ static const struct genl_ops ops[] = {
 		.policy = config_set_policy,
 		.maxattr = ARRAY_SIZE(config_set_policy) - 1,
 	},
+	{
+		.cmd = UMACCT_CMD_RECLAIM,
+		.doit = set_reclaim,
+	},
 };
 
 static const struct genl_multicast_group groups[] = {

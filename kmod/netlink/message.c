@@ -22,6 +22,7 @@
 #include "memcg.h"
 #include "netlink/message.h"
 #include "netlink/reader.h"
+#include "pools.h"
 
 /* family.c says what it answers, and registers it. */
 struct genl_family message_family __ro_after_init = {
@@ -209,6 +210,22 @@ static u32 status_flags(const char *charge_why)
 	return flags;
 }
 
+/**
+ * message_put_pools() - what the driver's pools hold, as an attribute of a status
+ * @skb: the message
+ *
+ * Context: may sleep.
+ * Return: 0, also if it isn't known, or -EMSGSIZE if it doesn't fit.
+ */
+int message_put_pools(struct sk_buff *skb)
+{
+	u64 bytes;
+
+	if (!pools_read(&bytes))
+		return 0;
+	return nla_put_u64_64bit(skb, UMACCT_A_STATUS_POOLS, bytes, UMACCT_A_STATUS_PAD);
+}
+
 static int put_all_totals(struct sk_buff *skb)
 {
 	struct ledger_totals totals;
@@ -241,7 +258,7 @@ static int put_all_totals(struct sk_buff *skb)
 	    nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
 			totals.settings.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
 		return -EMSGSIZE;
-	return 0;
+	return message_put_pools(skb);
 }
 
 static int put_own_totals(struct sk_buff *skb, const struct reader *reader)

@@ -18,6 +18,7 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 			const struct account *a);
 int message_put_client(struct sk_buff *skb, const struct reader *reader, const struct client *c,
 		       const struct account *account);
+int message_put_pools(struct sk_buff *skb);
 int message_put_totals(struct sk_buff *skb, const struct reader *reader);
 int message_put_driver(struct sk_buff *skb, const struct reader *reader);
 int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr);

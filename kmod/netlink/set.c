@@ -16,6 +16,7 @@
 #include "ledger/settings.h"
 #include "netlink/message.h"
 #include "netlink/set.h"
+#include "pools.h"
 
 /* NL_SET_ERR_MSG() wants its text as a literal; ours are constants too. */
 static void refuse(struct genl_info *info, const struct nlattr *attr, const char *why)
@@ -31,7 +32,7 @@ static int refuse_unprivileged(struct sk_buff *request, struct genl_info *info)
 	if (netlink_capable(request, CAP_SYS_ADMIN))
 		return 0;
 	NL_SET_ERR_MSG(info->extack,
-		       "changing limits takes CAP_SYS_ADMIN in the initial user namespace");
+		       "changing anything takes CAP_SYS_ADMIN in the initial user namespace");
 	return -EPERM;
 }
 
@@ -189,4 +190,32 @@ int set_config(struct sk_buff *request, struct genl_info *info)
 		driver_rearm();
 	}
 	return answer(info, 0);
+}
+
+int set_reclaim(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb;
+	u64 bytes;
+	void *hdr;
+	int err;
+
+	err = refuse_unprivileged(request, info);
+	if (err)
+		return err;
+	if (!pools_reclaim(&bytes)) {
+		NL_SET_ERR_MSG(info->extack, "what this driver keeps can't be asked for");
+		return -EOPNOTSUPP;
+	}
+	skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	hdr = genlmsg_put_reply(skb, info, &message_family, 0, info->genlhdr->cmd);
+	if (!hdr ||
+	    nla_put_u64_64bit(skb, UMACCT_A_STATUS_RECLAIMED, bytes, UMACCT_A_STATUS_PAD) ||
+	    message_put_pools(skb)) {
+		nlmsg_free(skb);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return genlmsg_reply(skb, info);
 }

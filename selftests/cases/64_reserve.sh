@@ -9,12 +9,6 @@ needs_vm "it fills the machine's memory"
 needs_accounting
 needs_kernel_alloc
 
-# To the driver: what is free for devices (CMA) is not, and some kernels have it.
-available() {
-	awk '$1 == "MemAvailable:" { free += $2 } $1 == "CmaFree:" { free -= $2 }
-		END { print free * 1024 }' /proc/meminfo
-}
-
 cgroup_leaf leaf
 start_in leaf holder
 ask holder open

@@ -242,11 +242,22 @@ memfree() {
 # MemFree, and the free pages that wait in per-CPU lists: some 40 MiB of them.
 free_memory() {
 	settle_counters
+	free_at_once
+}
+
+free_at_once() {
 	awk '
 	$1 == "count:" { lists += $2 }
 	$1 == "MemFree:" { free = $2 }
 	END { printf "%d\n", (free + lists * 4) * 1024 }
 	' /proc/zoneinfo /proc/meminfo
+}
+
+# To the driver: what is free for devices (CMA) is not, and some kernels have it. Nor is
+# what the driver keeps in its pools counted here.
+available() {
+	awk '$1 == "MemAvailable:" { free += $2 } $1 == "CmaFree:" { free -= $2 }
+		END { print free * 1024 }' /proc/meminfo
 }
 
 # Memory that is neither free nor in any of the kernel's own counters: what the

@@ -513,7 +513,7 @@ static void put_random(struct request *request, uint64_t id)
 static struct request random_request(uint64_t id)
 {
 	static const uint16_t flags[] = { 0, 0, 0, 0, NLM_F_DUMP, NLM_F_ECHO, NLM_F_ROOT, 0xff00 };
-	uint8_t command = next_random() % 16 ? 1 + next_random() % 6 : next_random();
+	uint8_t command = next_random() % 16 ? 1 + next_random() % UMACCT_CMD_MAX : next_random();
 	struct request request =
 		new_request(family, command, flags[next_random() % ARRAY_SIZE(flags)]);
 
@@ -595,6 +595,7 @@ static void test_status_of_others(void)
 		UMACCT_A_STATUS_RESERVE, UMACCT_A_STATUS_RESERVE_COUNT,
 		UMACCT_A_STATUS_CHARGE_DEFAULT, UMACCT_A_STATUS_EVENTS_SENT,
 		UMACCT_A_STATUS_EVENTS_LOST, UMACCT_A_STATUS_UNATTRIBUTED_COUNT,
+		UMACCT_A_STATUS_POOLS,
 	};
 	struct request request = new_request(family, UMACCT_CMD_STATUS_GET, 0);
 	struct reply reply = transact(&request);
@@ -774,6 +775,8 @@ static int run_deny(uint64_t id)
 	request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
 	put_u64(&request, UMACCT_A_STATUS_RESERVE, 0);
 	refused("CONFIG_SET by somebody without privilege", &request, EPERM);
+	request = new_request(family, UMACCT_CMD_RECLAIM, 0);
+	refused("RECLAIM by somebody without privilege", &request, EPERM);
 	request = new_request(family, UMACCT_CMD_ACCOUNT_GET, 0);
 	put_u64(&request, UMACCT_A_ACCOUNT_ID, ROOT_ACCOUNT);
 	refused("ACCOUNT_GET of an account outside one's own subtree", &request, EPERM);

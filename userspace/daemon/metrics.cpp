@@ -98,6 +98,9 @@ void write_status(Writer &to, const Status &status) {
     to.one("managed", Kind::gauge, "bytes", "Of that, managed memory.", status.managed);
     to.one("driver_usage", Kind::gauge, "bytes", "Memory that the driver took for itself.",
            status.driver_usage);
+    if (status.pools)
+        to.one("pools", Kind::gauge, "bytes", "Freed memory that the driver keeps for later.",
+               *status.pools);
     to.one("reserve", Kind::gauge, "bytes", "What the driver must leave available; 0 for none.",
            status.reserve);
     to.one("reserve_refusals", Kind::counter, "", "Allocations refused for the reserve.",

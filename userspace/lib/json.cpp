@@ -265,6 +265,7 @@ Json to_json(const Status &status) {
             {"driver_usage_bytes", status.driver_usage},
             {"driver_peak_bytes", status.driver_peak},
             {"managed_bytes", status.managed},
+            {"pools_bytes", Builder::form(status.pools)},
             {"untracked_bytes", status.untracked},
             {"untracked_count", status.untracked_count},
             {"unattributed_count", status.unattributed_count},
@@ -280,6 +281,10 @@ Json to_json(const Status &status) {
             {"events_sent", status.events_sent},
             {"events_lost", status.events_lost},
             {"hooks", hooks}};
+}
+
+Json to_json(const Reclaim &reclaim) {
+    return {{"reclaimed_bytes", reclaim.reclaimed}, {"pools_bytes", Builder::form(reclaim.pools)}};
 }
 
 Json to_json(const Owners &owners, const Account &account) {

@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr int json_schema = 1;
 
 Json to_json(const Status &status);
+Json to_json(const Reclaim &reclaim);
 Json to_json(const Hook &hook);
 Json to_json(const std::optional<Owner> &owner);
 Json to_json(const Owners &owners, const Account &account);

@@ -203,6 +203,7 @@ TEST_F(App, WithoutTheModuleEveryVerbEndsWith3) {
                                                           {"limit"},
                                                           {"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "off"},
+                                                          {"reclaim"},
                                                           {"charge", "on"},
                                                           {"run", "--", "true"},
                                                           {"top"},
@@ -219,6 +220,7 @@ TEST_F(App, WithoutTheModuleEveryVerbEndsWith3) {
 TEST_F(App, WithoutPrivilegeChangesEndWith4) {
     const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "1G"},
+                                                          {"reclaim"},
                                                           {"charge", "on"},
                                                           {"charge", "on", "42"}};
 
@@ -616,6 +618,23 @@ TEST_F(App, ReserveIsSetInBytes) {
     EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
     EXPECT_EQ(run({"reserve", "off"}).code, 0);
     EXPECT_EQ(fake_.changes.size(), 2U);
+}
+
+TEST_F(App, PoolsAreShownAndGivenBackAndUnknownIsNoFigure) {
+    EXPECT_EQ(run({}).out.find("pools"), std::string::npos);
+    fake_.status.pools = 21 * mib;
+    EXPECT_NE(run({}).out.find("in its pools"), std::string::npos);
+    EXPECT_NE(run({"reserve"}).out.find("and 21.00 MiB in the driver's pools"), std::string::npos);
+    EXPECT_EQ(run_json({"--json"})["pools_bytes"], 21 * mib);
+    fake_.reclaim = {.reclaimed = 20 * mib, .pools = mib};
+    EXPECT_EQ(run({"reclaim"}).out, "20.00 MiB reclaimed, 1.00 MiB left in the driver's pools\n");
+    EXPECT_EQ(run_json({"reclaim", "--json"})["reclaimed_bytes"], 20 * mib);
+    EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_RECLAIM);
+
+    fake_.status.pools.reset();
+    EXPECT_TRUE(run_json({"--json"})["pools_bytes"].is_null());
+    EXPECT_TRUE(run_json({"reserve", "--json"})["pools_bytes"].is_null());
+    EXPECT_NE(run({"reserve"}).out.find("and unknown in the driver's pools"), std::string::npos);
 }
 
 TEST_F(App, ChargeSetsAnAccountOrTheDefault) {

@@ -225,6 +225,26 @@ TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
               std::string::npos);
 }
 
+TEST_F(AuditVerb, WhatPoolsHoldIsAPartAndUnknownIsNone) {
+    const json without = run_json({"audit", "--json"})["machine"];
+    fake_.status.pools = 21 * mib;
+    std::ofstream(file("before")) << run({"audit", "--json"}).out;
+    const json with = run_json({"audit", "--json"})["machine"];
+
+    EXPECT_EQ(with["driver_pools_bytes"], 21 * mib);
+    EXPECT_EQ(with["unexplained_bytes"],
+              without["unexplained_bytes"].get<std::int64_t>() - 21 * std::int64_t{mib});
+    EXPECT_NE(run({"audit"}).out.find("P  driver: its pools"), std::string::npos);
+
+    fake_.status.pools.reset();
+    const json diff = run_json({"audit", "--json", "--diff", file("before").c_str()});
+    EXPECT_TRUE(diff["machine"]["driver_pools_bytes"].is_null());
+    EXPECT_TRUE(diff["diff"]["machine"]["driver_pools_bytes"].is_null());
+    EXPECT_EQ(diff["diff"]["machine"]["unexplained_bytes"], 21 * mib);
+    const Ran ran = run({"audit", "--diff", file("before").c_str()});
+    EXPECT_NE(ran.out.find("can't be asked"), std::string::npos) << ran.out;
+}
+
 TEST_F(AuditVerb, NumbersThatNoMachineHasDontOverflow) {
     sandbox_.write(
         file("before"),

@@ -176,7 +176,9 @@ TEST_F(Doctor, WhatMakesTheFiguresWrong) {
 
 TEST_F(Doctor, WhatTheKernelAndTheDriverDoWithMemory) {
     fake_.status.flags |= UMACCT_STATUS_PAGE_POOLS;
-    expect("driver pools", "warn", "belong to nobody", 0);
+    expect("driver pools", "ok", "kept by the driver", 0);
+    fake_.status.pools.reset();
+    expect("driver pools", "warn", "can't be asked", 0);
     fake_.status.flags &= ~static_cast<unsigned>(UMACCT_STATUS_KMEM);
     sandbox_.write("proc/cmdline", "quiet cgroup.memory=nokmem\n");
     expect("kernel memory", "warn", "charging can't work", 0);

@@ -69,6 +69,8 @@ private:
     Payload answer(umacct_cmd command) const {
         Status status;
 
+        if (command == UMACCT_CMD_RECLAIM)
+            return encode(module_.reclaim);
         if (command == UMACCT_CMD_ACCOUNT_SET)
             return encode(AccountReply{.enforcement = module_.enforcement});
         status.driver_state = module_.enforcement.driver_state;
@@ -106,6 +108,7 @@ FakeModule::FakeModule() {
     status.uvm_state = UMACCT_DRIVER_HOOKED;
     status.flags = UMACCT_STATUS_MEMCG_V2 | UMACCT_STATUS_KMEM | UMACCT_STATUS_CHARGE_READY |
                    UMACCT_STATUS_VIEW_READY | UMACCT_STATUS_CGROUP_V2 | UMACCT_STATUS_SELFTEST;
+    status.pools = 0;
     status.hooks.push_back({.name = "allocate",
                             .symbol = "nvidia:nv_alloc_pages",
                             .state = UMACCT_HOOK_ARMED,

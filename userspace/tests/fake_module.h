@@ -33,6 +33,7 @@ struct FakeModule {
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
     Enforcement enforcement;         ///< of every change
+    Reclaim reclaim;                 ///< what RECLAIM answers
     std::vector<Request> changes;    ///< what was set
     std::function<void()> on_change; ///< what a change does
     int dumps = 0;

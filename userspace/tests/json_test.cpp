@@ -101,6 +101,7 @@ TEST(JsonOutput, HasAllThatTheModuleSays) {
     int seen = 0;
 
     collect_keys(to_json(Status()), keys["STATUS"]);
+    collect_keys(to_json(Reclaim()), keys["STATUS"]);
     collect_keys(to_json(Hook()), keys["HOOK"]);
     collect_keys(to_json(owners, Account(), MemoryController()), keys["ACCOUNT"]);
     collect_keys(to_json(Enforcement()), keys["ACCOUNT"]);

@@ -181,6 +181,17 @@ TEST(Message, OfAStatus) {
     EXPECT_EQ(s.charge_reason, std::to_string(UMACCT_A_STATUS_CHARGE_REASON));
     EXPECT_EQ(s.unattributed_count, UMACCT_A_STATUS_UNATTRIBUTED_COUNT);
     EXPECT_EQ(s.available, UMACCT_A_STATUS_AVAILABLE);
+    EXPECT_EQ(s.pools, UMACCT_A_STATUS_POOLS);
+}
+
+TEST(Message, OfAReclaim) {
+    const auto r = decode<Reclaim>(encode(Reclaim{.reclaimed = 7, .pools = 3}));
+
+    EXPECT_EQ(r.reclaimed, 7U);
+    EXPECT_EQ(r.pools, 3U);
+    EXPECT_EQ(test::attribute(encode(r), UMACCT_A_STATUS_RECLAIMED), 7U);
+    EXPECT_EQ(test::attribute(encode(r), UMACCT_A_STATUS_POOLS), 3U);
+    EXPECT_FALSE(decode<Reclaim>(encode(Reclaim())).pools);
 }
 
 TEST(Message, HooksAreNestedInAStatus) {

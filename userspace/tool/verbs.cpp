@@ -13,6 +13,7 @@ std::span<const Verb> verbs() {
         Verb{"top", "live view of cgroups and processes", add_top},
         Verb{"limit", "set an account's limits, or list all limits", add_limit},
         Verb{"reserve", "memory that the driver must leave available", add_reserve},
+        Verb{"reclaim", "give back what the driver keeps in its pools", add_reclaim},
         Verb{"view", "let programs be told what memory they could have", add_view},
         Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
         Verb{"preflight", "whether so much memory could be had now", add_preflight},

@@ -34,6 +34,7 @@ Action add_limit(CLI::App &verb);
 Action add_ls(CLI::App &verb);
 Action add_preflight(CLI::App &verb);
 Action add_ps(CLI::App &verb);
+Action add_reclaim(CLI::App &verb);
 Action add_reserve(CLI::App &verb);
 Action add_run(CLI::App &verb);
 Action add_show(CLI::App &verb);

@@ -68,7 +68,14 @@ void visit(Way &way, Status &status) {
     way(UMACCT_A_STATUS_CHARGE_REASON, status.charge_reason);
     way(UMACCT_A_STATUS_UNATTRIBUTED_COUNT, status.unattributed_count);
     way(UMACCT_A_STATUS_AVAILABLE, status.available);
+    way(UMACCT_A_STATUS_POOLS, status.pools);
     way(UMACCT_A_STATUS_HOOK, status.hooks);
+}
+
+template <class Way>
+void visit(Way &way, Reclaim &reclaim) {
+    way(UMACCT_A_STATUS_RECLAIMED, reclaim.reclaimed);
+    way(UMACCT_A_STATUS_POOLS, reclaim.pools);
 }
 
 template <class Way>
@@ -379,6 +386,7 @@ Payload encode(const Value &value) {
 }
 
 template Status decode<Status>(std::span<const std::byte> payload);
+template Reclaim decode<Reclaim>(std::span<const std::byte> payload);
 template Account decode<Account>(std::span<const std::byte> payload);
 template Client decode<Client>(std::span<const std::byte> payload);
 template Event decode<Event>(std::span<const std::byte> payload);
@@ -387,6 +395,7 @@ template AccountReply decode<AccountReply>(std::span<const std::byte> payload);
 template ClientRequest decode<ClientRequest>(std::span<const std::byte> payload);
 template ConfigRequest decode<ConfigRequest>(std::span<const std::byte> payload);
 template Payload encode<Status>(const Status &value);
+template Payload encode<Reclaim>(const Reclaim &value);
 template Payload encode<Account>(const Account &value);
 template Payload encode<Client>(const Client &value);
 template Payload encode<Event>(const Event &value);

@@ -37,7 +37,7 @@ struct ConfigRequest {
     std::optional<umacct_charge_mode> charge_default;
 };
 
-/// Of the types above and of Status, Account, Client and Event. Attributes of a newer
+/// Of the types above and of Status, Reclaim, Account, Client and Event. Attributes of a newer
 /// module are passed over. Throws Error when the payload is malformed.
 template <class Value>
 Value decode(std::span<const std::byte> payload);

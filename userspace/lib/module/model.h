@@ -52,11 +52,18 @@ struct Status {
     std::string charge_reason; ///< why charging can't be switched on; empty where it can
     std::uint64_t unattributed_count = 0;
     std::uint64_t available = 0; ///< that the driver could have, but for the reserve
+    std::optional<std::uint64_t> pools; ///< freed, and kept by the driver; empty: not known
     std::vector<Hook> hooks;
 
     std::uint64_t uncharged() const { return usage - charged; }
 
     bool has(umacct_status_flags flag) const { return (flags & flag) != 0; }
+};
+
+/// What came of giving back to the kernel what the driver's pools held.
+struct Reclaim {
+    std::uint64_t reclaimed = 0;
+    std::optional<std::uint64_t> pools; ///< what is left; as Status's
 };
 
 struct Account {

@@ -54,6 +54,10 @@ Enforcement Module::set_charge_default(umacct_charge_mode mode) {
     return configure({.reserve = {}, .charge_default = mode});
 }
 
+Reclaim Module::reclaim() {
+    return decode<Reclaim>(transport_->request(UMACCT_CMD_RECLAIM, {}));
+}
+
 Enforcement Module::configure(const ConfigRequest &request) {
     const Payload answer = transport_->request(UMACCT_CMD_CONFIG_SET, encode(request));
     const auto status = decode<Status>(answer);

@@ -37,6 +37,8 @@ public:
     Enforcement set_reserve(std::uint64_t bytes);
     /// On or off; the default has nothing to inherit.
     Enforcement set_charge_default(umacct_charge_mode mode);
+    /// Gives back to the kernel what the driver's pools hold.
+    Reclaim reclaim();
 
     void subscribe();
     /// Waits for events, no longer than timeout; negative waits for ever.

@@ -134,6 +134,8 @@ Json machine_json(const Statement &machine) {
 
         json[key_of(part)] = machine[part];
     }
+    if (!machine.pools_known)
+        json[key_of(Part::driver_pools)] = nullptr;
     return json;
 }
 
@@ -180,6 +182,12 @@ std::int64_t number_of(const Json &object, const std::string &key) {
     const auto found = object.find(key);
 
     return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+/// What is null isn't, and what an earlier version of this tool left out.
+bool is_known(const Json &machine, const std::string &key) {
+    return key != key_of(Part::driver_pools) ||
+           (machine.contains(key) && machine[key].is_number_integer());
 }
 
 /// As far as a number goes: what a file says may be anything.
@@ -233,8 +241,12 @@ Json difference(const Json &later, const Json &earlier) {
     std::map<std::string, Json> now = by_path(later["cgroups"]);
     std::map<std::string, Json> both = before;
 
-    for (const auto &[key, value] : later["machine"].items())
-        machine[key] = difference(value.get<std::int64_t>(), number_of(earlier["machine"], key));
+    for (const auto &[key, value] : later["machine"].items()) {
+        if (is_known(later["machine"], key) && is_known(earlier["machine"], key))
+            machine[key] = difference(value.get<std::int64_t>(), number_of(earlier["machine"], key));
+        else
+            machine[key] = nullptr;
+    }
     both.insert(now.begin(), now.end());
     for (const auto &[path, unused] : both) {
         Json row = {{"path", path},
@@ -278,14 +290,19 @@ std::string bar_of(const Statement &machine) {
 void print_machine(const Output &output, const Audit &audit, const std::optional<Json> &change) {
     Table table({{}, {}, {"", Align::right}, {"", Align::right}});
     const auto change_of = [&](const std::string &key) {
-        return change ? format_change((*change)["machine"][key].get<std::int64_t>()) : "";
+        return change && is_known((*change)["machine"], key)
+                   ? format_change((*change)["machine"][key].get<std::int64_t>())
+                   : "";
     };
 
     for (std::size_t i = 0; i < part_count; ++i) {
         const Part part{static_cast<std::uint8_t>(i)};
         const std::string key = key_of(part);
 
-        if (audit.machine[part] != 0 || (change && (*change)["machine"][key] != 0))
+        if (part == Part::driver_pools && !audit.machine.pools_known)
+            table.add({std::string(1, form_of(part).letter), form_of(part).label, "unknown", ""});
+        else if (audit.machine[part] != 0 ||
+                 (change && is_known((*change)["machine"], key) && (*change)["machine"][key] != 0))
             table.add({std::string(1, form_of(part).letter), form_of(part).label,
                        format_signed(audit.machine[part]), change_of(key)});
     }
@@ -293,9 +310,9 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
     table.print(output, 2);
     fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
                bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
-    if (audit.page_pools)
-        fmt::print(output.out, "  This driver keeps freed pages in pools: they are in 'kernel: "
-                               "other' or unexplained.\n");
+    if (!audit.machine.pools_known)
+        fmt::print(output.out, "  What the driver keeps in its pools can't be asked: it is in "
+                               "unexplained.\n");
 }
 
 void print_cgroups(const Machine &machine, const Output &output, const Audit &audit) {

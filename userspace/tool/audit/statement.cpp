@@ -63,6 +63,7 @@ const PartForm &form_of(Part part) {
         PartForm{"driver_charged", 'C', "driver: charged", "#e8a860"},
         PartForm{"driver_uncharged", 'U', "driver: uncharged", "#d04040"},
         PartForm{"driver_own", 'D', "driver: its own", "#a02828"},
+        PartForm{"driver_pools", 'P', "driver: its pools", "#c88080"},
         PartForm{"managed", 'M', "driver: managed", "#b070c0"},
         PartForm{"unexplained", '?', "unexplained", "#888888"},
     };
@@ -90,7 +91,7 @@ Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, con
     // Stacks are mapped by vmalloc, which counts them too.
     set(Part::vmalloc, minus(memory.bytes("VmallocUsed"), memory.bytes("KernelStack")));
     set(Part::percpu, memory.bytes("Percpu"));
-    // KReclaimable is slab and what drivers declare: the page pools of newer ones of NVIDIA's.
+    // KReclaimable is slab and what drivers declare. NVIDIA's doesn't declare its pools.
     set(Part::kernel_other, minus(memory.bytes("KReclaimable"), memory.bytes("SReclaimable")) +
                                 memory.bytes("Bounce") + memory.bytes("WritebackTmp") +
                                 memory.bytes("Zswap") + memory.bytes("Balloon"));
@@ -98,6 +99,8 @@ Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, con
     set(Part::driver_charged, status.charged);
     set(Part::driver_uncharged, status.uncharged());
     set(Part::driver_own, status.driver_usage);
+    set(Part::driver_pools, status.pools.value_or(0));
+    statement.pools_known = status.pools.has_value();
     set(Part::managed, status.managed);
     statement[Part::unexplained] =
         static_cast<std::int64_t>(statement.total) -

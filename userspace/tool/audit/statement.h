@@ -35,6 +35,7 @@ enum class Part : std::uint8_t {
     driver_charged,
     driver_uncharged,
     driver_own,
+    driver_pools,
     managed,
     unexplained,
 };
@@ -55,6 +56,7 @@ const PartForm &form_of(Part part);
 /// zero where counters overlap or were read at different moments.
 struct Statement {
     std::uint64_t total = 0;
+    bool pools_known = false; ///< otherwise what is in driver_pools is unexplained, too
     std::array<std::int64_t, part_count> parts{};
 
     std::int64_t &operator[](Part part) { return parts.at(static_cast<std::size_t>(part)); }

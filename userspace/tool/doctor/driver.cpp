@@ -57,14 +57,20 @@ void check_kmem(const Examined &at, Findings &found) {
 }
 
 void check_pools(const Examined &at, Findings &found) {
-    const bool pools = at.status->has(UMACCT_STATUS_PAGE_POOLS);
+    const std::optional<std::uint64_t> &pools = at.status->pools;
 
-    found.add(pools ? Health::warn : Health::ok, "driver pools",
-              pools ? "this driver keeps freed pages in pools that belong to nobody"
-                    : "this driver gives freed pages back",
-              pools ? "load nvidia with NVreg_EnableSystemMemoryPools=0; drop_caches empties them "
-                      "until then"
-                    : "");
+    if (pools && !at.status->has(UMACCT_STATUS_PAGE_POOLS))
+        found.add(Health::ok, "driver pools", "this driver gives freed pages back");
+    else if (pools)
+        found.add(Health::ok, "driver pools",
+                  fmt::format("{} freed and kept by the driver, which nobody is charged for",
+                              format_size(*pools)),
+                  "", {{"pools_bytes", *pools}});
+    else
+        found.add(Health::warn, "driver pools",
+                  "what this driver keeps in its pools can't be asked: it is in no figure",
+                  "load nvidia with NVreg_EnableSystemMemoryPools=0; drop_caches empties them "
+                  "until then");
 }
 
 void check_blind_spot(const Examined &at, Findings &found) {

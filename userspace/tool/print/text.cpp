@@ -38,4 +38,8 @@ std::string format_known(const std::optional<std::uint64_t> &bytes) {
     return *bytes == UMACCT_UNLIMITED ? "max" : format_size(*bytes);
 }
 
+std::string size_or_unknown(const std::optional<std::uint64_t> &bytes) {
+    return bytes ? format_size(*bytes) : "unknown";
+}
+
 } // namespace umacct::tool

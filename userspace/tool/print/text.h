@@ -24,4 +24,7 @@ std::string counted(std::uint64_t count, const char *one, const char *many);
 /// A size or limit that may be unknown: "-" then.
 std::string format_known(const std::optional<std::uint64_t> &bytes);
 
+/// The same in a sentence: "unknown" then.
+std::string size_or_unknown(const std::optional<std::uint64_t> &bytes);
+
 } // namespace umacct::tool

@@ -94,13 +94,15 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
 /// For who asks: a service's own cgroup, in its ExecStartPre=.
 std::vector<Bound> bounds_of(Module &module, const Machine &machine, std::uint64_t bytes) {
     const Cgroups &cgroups = machine.cgroups();
-    const std::uint64_t reserve = module.status().reserve;
+    const Status status = module.status();
     std::vector<Bound> bounds;
 
-    if (reserve > 0) {
+    if (status.reserve > 0) {
         const Meminfo memory = machine.meminfo();
-        const std::uint64_t kept = reserve + memory.bytes("CmaFree") + bytes / overhead_share;
-        const std::uint64_t left = memory.available() - std::min(memory.available(), kept);
+        const std::uint64_t available = memory.available() + status.pools.value_or(0);
+        const std::uint64_t kept =
+            status.reserve + memory.bytes("CmaFree") + bytes / overhead_share;
+        const std::uint64_t left = available - std::min(available, kept);
 
         bounds.push_back({.what = "the reserve", .left = left, .after_reclaim = left});
     }

@@ -8,6 +8,7 @@
 #include "lib/json.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/print/text.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"
@@ -39,18 +40,23 @@ int reserve(Module &module, const Machine &machine, Output &output,
     }
 
     const std::uint64_t available = machine.meminfo().available();
+    const Json pools_json = status.pools ? Json(*status.pools) : Json(nullptr);
     if (output.json)
         output.document(merged({{"reserve_bytes", status.reserve},
                                 {"before_bytes", before.reserve},
                                 {"reserve_count", status.reserve_count},
-                                {"available_bytes", available}},
+                                {"available_bytes", available},
+                                {"pools_bytes", pools_json}},
                                size ? to_json(made) : Json::object()));
     else if (size)
         print_change(output, "reserve", format_reserve(before.reserve),
                      format_reserve(status.reserve));
     else
-        fmt::print(output.out, "reserve {}; {} available; {} allocations refused for it\n",
-                   format_reserve(status.reserve), format_size(available), status.reserve_count);
+        fmt::print(output.out,
+                   "reserve {}; {} available, and {} in the driver's pools; "
+                   "{} allocations refused for it\n",
+                   format_reserve(status.reserve), format_size(available),
+                   size_or_unknown(status.pools), status.reserve_count);
     return report_enforcement(output, made);
 }
 

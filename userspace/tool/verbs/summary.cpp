@@ -109,6 +109,9 @@ void print_figures(const Output &output, const Summary &summary) {
     figures.add({"    uncharged", format_size(status.uncharged()), "memory.current doesn't"});
     figures.add({"  the driver's own", format_size(status.driver_usage),
                  fmt::format("peak {}", format_size(status.driver_peak))});
+    // A driver that has none needs no line of its own.
+    if (status.pools != 0U)
+        figures.add({"  in its pools", size_or_unknown(status.pools), "freed, and kept for later"});
     if (status.untracked_count > 0)
         figures.add({"  untracked", format_size(status.untracked), "ever; see the warning"});
     figures.add({"Managed memory", format_size(status.managed), "charged by the driver"});

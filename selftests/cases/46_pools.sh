@@ -1,0 +1,138 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the driver frees and keeps in its pools has a name: it is in the status and in the
+# audit, the reserve counts it as available, and it can be given back. What can't be asked
+# is unknown, and no figure. Most drivers here have no pools: a module that is nothing but
+# pools, made as the driver's are, stands in for one that has.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it takes another module for the driver"
+needs_accounting
+
+BLOCKS=1000,0,0,0,20,0,0,0,0,40
+HELD=$(((1000 + 20 * 16 + 40 * 512) * PAGE))
+
+audited() { # PART
+	umacct audit --json | json_field "$1"
+}
+
+# The driver's own pools, where it has any.
+if [ "$(driver_major)" -lt 590 ]; then
+	is "a driver without pools keeps nothing" "$(status_field pools)" 0
+	is "in JSON, too" "$(umacct --json | json_field pools)" 0
+	is "and there is nothing to give back" "$(umacct reclaim --json | json_field reclaimed)" 0
+	skip "this driver's own pools" "it has none"
+else
+	umacct reclaim
+	eventually status_is pools 0
+	unexplained=$(audited unexplained)
+	cgroup_leaf leaf
+	start_in leaf holder
+	ask holder open
+	ask holder alloc 64K 100
+	ask holder alloc 2M 16
+	held=$(usage leaf)
+	tell holder exit
+	gone "$pid"
+	eventually usage_is leaf 0
+	pools=$(status_field pools)
+	is "this driver's pools hold what everybody who has gone held" "$pools" "$held"
+	within "the audit has it as a part" "$(audited driver_pools)" "$pools" $((2 * MIB))
+	within "and not as unexplained" "$(audited unexplained)" "${unexplained:-0}" $((8 * MIB))
+	free=$(free_at_once)
+	umacct reclaim
+	check "it is given back" eventually status_is pools 0
+	within "to the kernel" $(($(free_at_once) - free)) "$pools" $((8 * MIB))
+fi
+
+# stand_in_without SYMBOL: writes nvidia.ko, where that is called otherwise; or all of it.
+stand_in_without() { # SYMBOL|nothing
+	cp "$MODULES/nvfake.ko" "$TEST_DIR/nvidia.ko"
+	strings -t d "$TEST_DIR/nvidia.ko" | awk -v symbol="$1" '
+	{
+		while (i = index($2, "nvfake")) {
+			at = $1 + length(passed) + i - 1
+			print at, "nvidia"
+			passed = passed substr($2, 1, i + 5)
+			$2 = substr($2, i + 6)
+		}
+		passed = ""
+	}
+	$2 ~ "^(__pfx_|__cfi_)?" symbol "$" { print $1 + length($2) - 1, "_" }' |
+		while read -r at text; do
+			printf %s "$text" |
+				dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
+		done
+}
+
+ask_for() { # MIB
+	{ echo $(($1 * MIB / PAGE)) >/sys/module/nvidia/parameters/ask; } 2>/dev/null
+}
+
+refused_for() { # MIB
+	! ask_for "$1"
+}
+
+in_use() {
+	[ "$(cat /sys/module/nvidia/refcnt)" -gt 0 ]
+}
+
+unload_driver
+stand_in_without nothing
+unexplained=$(audited unexplained)
+check "the stand-in loads" insmod "$TEST_DIR/nvidia.ko" blocks=$BLOCKS
+is "and is followed" "$(status_field driver_state)" hooked
+is "its pools are known" "$(status_field pools)" $HELD
+is "in JSON, too" "$(umacct --json | json_field pools)" $HELD
+is "and as a part of the audit" "$(audited driver_pools)" $HELD
+within "which leaves nothing unexplained" "$(audited unexplained)" "${unexplained:-0}" $((8 * MIB))
+check "the summary has a line for it" sh -c 'umacct | grep -q "in its pools"'
+is "who may not see the machine isn't told" \
+	"$(runas $UNPRIVILEGED umacct --json | json_field pools)" null
+check "nor may he give it back" fails runas $UNPRIVILEGED umacct reclaim 2>/dev/null
+
+umacct reserve $(($(available) - 40 * MIB)) >/dev/null
+check "the reserve counts it as available" ask_for 80
+check "once" refused_for 200
+umacct reserve off >/dev/null
+
+rmmod umacct
+load umacct
+is "it is known to who comes later" "$(status_field pools)" $HELD
+free=$(free_at_once)
+is "it is given back" "$(umacct reclaim --json | json_field reclaimed)" $HELD
+is "all of it" "$(status_field pools)" 0
+within "to the kernel" $(($(free_at_once) - free)) $HELD $((8 * MIB))
+is "and is no longer in the audit" "$(audited driver_pools)" 0
+
+# Who asks keeps the driver from going.
+echo 1 >/sys/module/nvidia/parameters/hold
+cat "$DEBUGFS/status" >"$TEST_DIR/status" &
+asking=$!
+check "somebody asks" eventually in_use
+check "meanwhile the driver doesn't go" fails rmmod nvidia 2>/dev/null
+echo 0 >/sys/module/nvidia/parameters/hold
+wait $asking
+check "and he has his answer" grep -qx "pools 0" "$TEST_DIR/status"
+check "then it goes" eventually rmmod nvidia 2>/dev/null
+is "without a driver there are no pools" "$(status_field pools)" 0
+
+for symbol in sysmem_page_pools nv_mem_pool_shrinker_count; do
+	stand_in_without $symbol
+	insmod "$TEST_DIR/nvidia.ko" blocks=$BLOCKS
+	is "without $symbol: it is followed" "$(status_field driver_state)" hooked
+	is "what its pools hold is unknown" "$(status_field pools)" unknown
+	is "in JSON it is null" "$(umacct --json | json_field pools)" null
+	is "as in the audit" "$(audited driver_pools)" null
+	check "it can't be given back" fails umacct reclaim
+	umacct reserve $(($(available) - 40 * MIB)) >/dev/null
+	check "and the reserve doesn't count on it" refused_for 80
+	umacct reserve off >/dev/null
+	rmmod nvidia
+done
+
+check "the driver loads" load_driver
+is "and is followed" "$(status_field driver_state)" hooked
+
+done_testing
