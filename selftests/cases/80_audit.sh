@@ -47,7 +47,18 @@ is "which is MemTotal" "$(part total)" \
 within "free is MemFree" "$(part free)" "$(memfree)" $((8 * MIB))
 check "what stays unexplained is less than 3 % of the machine" \
 	[ "$(part unexplained)" -lt $(($(part total) / 33)) ]
+bookkeeping() {
+	echo $(($(part bookkeeping_slab) + $(part bookkeeping_vmalloc)))
+}
+
+# What memory.stat has of a cgroup besides whole pages.
+kernel_objects() { # NAME
+	cgroup_read "$1" memory.stat | awk '$1 ~ /^(slab|vmalloc)$/ { sum += $2 } END { print sum }'
+}
+
 unexplained=$(part unexplained)
+bookkept=$(bookkeeping)
+objects=$(kernel_objects charged)
 uncharged=$(part driver_uncharged)
 charged=$(part driver_charged)
 cp "$TEST_DIR/audit" "$TEST_DIR/before"
@@ -60,6 +71,12 @@ is "uncharged rose by 64 MiB" $(($(part driver_uncharged) - uncharged)) $SIZE
 is "and so did charged" $(($(part driver_charged) - charged)) $SIZE
 # Without them the unexplained would have risen by 128 MiB.
 within "the unexplained is what it was" "$(part unexplained)" "$unexplained" $((3 * MIB))
+diag "of the driver's bookkeeping: $(part bookkeeping_slab) in slab, $(part bookkeeping_vmalloc) in vmalloc"
+# At least the address of each page; nobody is charged for that.
+check "the driver's bookkeeping is known" \
+	[ $(($(bookkeeping) - bookkept)) -ge $((2 * SIZE * 8 / PAGE)) ]
+check "who is charged isn't for it" \
+	[ $(($(kernel_objects charged) - objects)) -lt $((SIZE * 8 / PAGE)) ]
 
 is "blind: the driver holds it" "$(figure blind usage)" $SIZE
 is "blind: none of it is seen" "$(figure blind unseen)" $SIZE

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <sstream>
 
+#include <unistd.h>
+
 #include "tests/tool_fixture.h"
 
 namespace umacct {
@@ -90,6 +92,33 @@ TEST(Statement, ReadsZoneinfoAndVmstat) {
     EXPECT_EQ(pages_in_cpu_lists(zoneinfo), 42U);
     EXPECT_EQ(pinned_pages(vmstat), 30U);
     EXPECT_EQ(pinned_pages(nothing), 0U);
+}
+
+TEST(Statement, ReadsTheDriversBookkeeping) {
+    std::istringstream slabinfo(
+        "slabinfo - version: 2.1\n"
+        "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : ...\n"
+        "nvidia_pte_cache  131072 131072     32  128    1 : tunables    0    0    0 : slabdata   "
+        "1024   1024      0\n"
+        "uvm_va_range_t         1     16   1024   16    4 : tunables    0    0    0 : slabdata   "
+        "   1      1      0\n"
+        "kmalloc-32          1000   1024     32  128    1 : tunables    0    0    0 : slabdata   "
+        "   8      8      0\n"
+        "nvidia_cut_short  131072\n");
+    std::istringstream vmallocinfo(
+        "0xffffbe3ec0000000-0xffffbe3ec0005000   20480 os_alloc_mem+0x8d/0xd0 [nvidia] pages=4 "
+        "vmalloc N0=4\n"
+        "0xffffbe3ec0005000-0xffffbe3ec0007000    8192 __uvm_kvmalloc+0x6d/0x90 [nvidia_uvm] "
+        "pages=1 vmalloc N0=1\n"
+        "0xffffbe3ec0008000-0xffffbe3ec0009000    4096 nv_map+0x6d/0x90 [nvidia] phys=0xfee00000 "
+        "ioremap\n"
+        "0xffffbe3ec0007000-0xffffbe3ec0010000   36864 bpf_prog_alloc+0x5/0x9 pages=8 vmalloc\n");
+    std::istringstream nothing;
+
+    EXPECT_EQ(bookkeeping_in_slab(slabinfo), 1028U);
+    EXPECT_EQ(bookkeeping_in_vmalloc(vmallocinfo), 5U);
+    EXPECT_FALSE(bookkeeping_in_slab(nothing));
+    EXPECT_FALSE(bookkeeping_in_vmalloc(nothing));
 }
 
 struct Judged {
@@ -200,6 +229,16 @@ TEST_F(AuditVerb, SaysWhereTheMachinesAndEachCgroupsMemoryIs) {
     EXPECT_NE(ran.out.find(std::string(13, 'U')), std::string::npos) << ran.out;
     const auto bar = ran.out.find('[');
     EXPECT_EQ(ran.out.find(']') - bar - 1, 72U);
+}
+
+TEST_F(AuditVerb, BookkeepingThatIsNotSeenIsUnknown) {
+    EXPECT_TRUE(run_json({"audit", "--json"})["bookkeeping_slab_bytes"].is_null());
+    EXPECT_NE(run({"audit"}).out.find("bookkeeping: unknown of the slab, unknown of vmalloc"),
+              std::string::npos);
+    sandbox_.write(sandbox_.proc() / "vmallocinfo",
+                   "0x0-0x5000 20480 os_alloc_mem+0x8d/0xd0 [nvidia] pages=4 vmalloc\n");
+    EXPECT_EQ(run_json({"audit", "--json"})["bookkeeping_vmalloc_bytes"],
+              4 * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
 TEST_F(AuditVerb, ATargetIsShownAloneEvenIfItHoldsNothing) {

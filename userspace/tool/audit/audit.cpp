@@ -45,12 +45,18 @@ struct Audit {
     Statement machine;
     std::uint64_t available = 0;
     std::uint64_t pinned = 0;
+    std::optional<std::uint64_t> in_slab;    ///< the driver's bookkeeping
+    std::optional<std::uint64_t> in_vmalloc; ///< likewise
     bool page_pools = false;
     std::vector<Audited> cgroups; ///< by path
 };
 
 std::uint64_t page_size() {
     return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> pages) {
+    return pages ? std::optional(*pages * page_size()) : std::nullopt;
 }
 
 std::uint64_t counter_slack() {
@@ -113,14 +119,22 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
     const Meminfo memory = machine.meminfo();
     std::ifstream zoneinfo(machine.proc() / "zoneinfo");
     std::ifstream vmstat(machine.proc() / "vmstat");
+    std::ifstream slabinfo(machine.proc() / "slabinfo");
+    std::ifstream vmallocinfo(machine.proc() / "vmallocinfo");
     audit.machine = machine_statement(memory, pages_in_cpu_lists(zoneinfo) * page_size(), status);
     audit.available = memory.available();
     audit.pinned = pinned_pages(vmstat) * page_size();
+    audit.in_slab = in_bytes(bookkeeping_in_slab(slabinfo));
+    audit.in_vmalloc = in_bytes(bookkeeping_in_vmalloc(vmallocinfo));
     audit.page_pools = status.has(UMACCT_STATUS_PAGE_POOLS);
     return audit;
 }
 
 // --- JSON ---------------------------------------------------------------------
+
+Json number_or_null(const std::optional<std::uint64_t> &number) {
+    return number ? Json(*number) : Json(nullptr);
+}
 
 std::string key_of(Part part) {
     return std::string(form_of(part).name) + "_bytes";
@@ -140,7 +154,7 @@ Json machine_json(const Statement &machine) {
 }
 
 Json figures_json(const CgroupStatement &statement) {
-    return {{"memory_current_bytes", statement.current ? Json(*statement.current) : Json(nullptr)},
+    return {{"memory_current_bytes", number_or_null(statement.current)},
             {"anonymous_bytes", statement.anonymous},
             {"file_bytes", statement.file},
             {"kernel_bytes", statement.kernel},
@@ -171,6 +185,8 @@ Json audit_json(const Owners &owners, const Audit &audit) {
     return {{"machine", machine_json(audit.machine)},
             {"available_bytes", audit.available},
             {"pinned_bytes", audit.pinned},
+            {"bookkeeping_slab_bytes", number_or_null(audit.in_slab)},
+            {"bookkeeping_vmalloc_bytes", number_or_null(audit.in_vmalloc)},
             {"page_pools", audit.page_pools},
             {"cgroups", cgroups}};
 }
@@ -310,6 +326,8 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
     table.print(output, 2);
     fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
                bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
+    fmt::print(output.out, "  driver's bookkeeping: {} of the slab, {} of vmalloc\n",
+               size_or_unknown(audit.in_slab), size_or_unknown(audit.in_vmalloc));
     if (!audit.machine.pools_known)
         fmt::print(output.out, "  What the driver keeps in its pools can't be asked: it is in "
                                "unexplained.\n");

@@ -2,7 +2,11 @@
 #include "tool/audit/statement.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <numeric>
+#include <sstream>
+#include <vector>
 
 namespace umacct {
 
@@ -19,6 +23,14 @@ std::uint64_t value_of(const std::map<std::string, std::uint64_t> &values, const
     const auto found = values.find(key);
 
     return found == values.end() ? 0 : found->second;
+}
+
+/// At its beginning; 0 without one.
+std::uint64_t number_in(std::string_view text) {
+    std::uint64_t number = 0;
+
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
 }
 
 /// Splits the usage by what the kernel itself has charged.
@@ -127,6 +139,36 @@ std::uint64_t pinned_pages(std::istream &vmstat) {
         values[key] = value;
     return minus(value_of(values, "nr_foll_pin_acquired"),
                  value_of(values, "nr_foll_pin_released"));
+}
+
+std::optional<std::uint64_t> bookkeeping_in_slab(std::istream &slabinfo) {
+    std::optional<std::uint64_t> pages;
+
+    for (std::string line; std::getline(slabinfo, line);) {
+        if (!line.starts_with("nvidia_") && !line.starts_with("uvm_"))
+            continue;
+
+        // NAME ACTIVE_OBJS NUM_OBJS OBJSIZE OBJPERSLAB PAGESPERSLAB : tunables LIMIT
+        // BATCHCOUNT SHAREDFACTOR : slabdata ACTIVE_SLABS NUM_SLABS SHAREDAVAIL
+        std::istringstream row(line);
+        std::vector<std::string> words(std::istream_iterator<std::string>(row), {});
+        if (words.size() > 14)
+            pages = pages.value_or(0) + number_in(words[5]) * number_in(words[14]);
+    }
+    return pages;
+}
+
+std::optional<std::uint64_t> bookkeeping_in_vmalloc(std::istream &vmallocinfo) {
+    static constexpr std::string_view pages_mark = " pages=";
+    std::optional<std::uint64_t> pages;
+
+    for (std::string line; std::getline(vmallocinfo, line);) {
+        const auto at = line.find(pages_mark);
+
+        if (at != std::string::npos && line.find(" [nvidia") < at)
+            pages = pages.value_or(0) + number_in(line.substr(at + pages_mark.size()));
+    }
+    return pages;
 }
 
 std::string_view name_of(Verdict verdict) {

@@ -73,6 +73,13 @@ std::uint64_t pages_in_cpu_lists(std::istream &zoneinfo);
 /// Pages pinned for devices now, from /proc/vmstat. They belong to other parts.
 std::uint64_t pinned_pages(std::istream &vmstat);
 
+/// Pages of the slab caches that NVIDIA's modules have made, from /proc/slabinfo: their
+/// notes of what was allocated, above all. Empty where none is to be seen.
+std::optional<std::uint64_t> bookkeeping_in_slab(std::istream &slabinfo);
+
+/// Pages that they have from vmalloc, from /proc/vmallocinfo; empty likewise.
+std::optional<std::uint64_t> bookkeeping_in_vmalloc(std::istream &vmallocinfo);
+
 enum class Verdict : std::uint8_t {
     none,    ///< it holds no driver memory
     blind,   ///< memory.current doesn't see all of what it holds
