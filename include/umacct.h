@@ -112,7 +112,7 @@ enum {
 	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state */
 	UMACCT_A_STATUS_DRIVER_VERSION,	/* string, as the driver says it; absent with the driver */
 	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state, of nvidia-uvm */
-	UMACCT_A_STATUS_REASON,		/* string: why nothing is accounted, or enforced */
+	UMACCT_A_STATUS_REASON,		/* string: why nothing is accounted, or enforced, or what is doubtful */
 	UMACCT_A_STATUS_FLAGS,		/* u32, enum umacct_status_flags */
 	UMACCT_A_STATUS_USAGE,		/* u64, bytes held for all accounts */
 	UMACCT_A_STATUS_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */

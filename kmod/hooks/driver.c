@@ -143,7 +143,7 @@ static void attach(enum hook_module module, struct module *mod)
 	if (!is_followed(module)) {
 		profile->state = UMACCT_DRIVER_UNKNOWN;
 		snprintf(profile->reason, sizeof(profile->reason), "%s %s is not followed",
-			 mod->name, mod->version);
+			 mod->name, mod->version ?: "unknown");
 		pr_info("%s\n", profile->reason);
 		return;
 	}

@@ -309,22 +309,24 @@ int message_put_totals(struct sk_buff *skb, const struct reader *reader)
 int message_put_driver(struct sk_buff *skb, const struct reader *reader)
 {
 	const struct driver_profile *profile, *uvm;
-	const char *why = NULL;
+	const char *why = NULL, *reason;
 	int err = -EMSGSIZE;
 	struct hook *hook;
+	u32 flags;
 
 	hook_lock();
 	profile = driver_profile(HOOK_NVIDIA);
 	uvm = driver_profile(HOOK_UVM);
 	if (charge_possible(&why))
 		why = NULL;
+	flags = status_flags(why);
+	reason = flags & UMACCT_STATUS_UNENFORCED ? driver_unenforced() : profile->reason;
 	if (nla_put_u32(skb, UMACCT_A_STATUS_DRIVER_STATE, profile->state) ||
 	    (profile->version[0] &&
 	     nla_put_string(skb, UMACCT_A_STATUS_DRIVER_VERSION, profile->version)) ||
 	    nla_put_u32(skb, UMACCT_A_STATUS_UVM_STATE, uvm->state) ||
-	    (profile->reason[0] &&
-	     nla_put_string(skb, UMACCT_A_STATUS_REASON, profile->reason)) ||
-	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, status_flags(why)) ||
+	    (reason[0] && nla_put_string(skb, UMACCT_A_STATUS_REASON, reason)) ||
+	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, flags) ||
 	    (why && nla_put_string(skb, UMACCT_A_STATUS_CHARGE_REASON, why)))
 		goto out;
 	for_each_hook(hook)

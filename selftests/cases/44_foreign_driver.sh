@@ -12,19 +12,20 @@ needs_accounting
 REQUIRED=nv_free_contig_pages
 
 # The places of what is to be changed: "version OFFSET" and "symbol OFFSET" lines.
-places() {
-	strings -t d "$MODULES/nvidia.ko" | awk -v symbol=$REQUIRED '
+places() { # MODULE
+	strings -t d "$MODULES/$1.ko" | awk -v symbol=$REQUIRED '
 	$2 ~ /^version=/ { print "version", $1 + length("version=") }
 	$2 == symbol || $2 == "__pfx_" symbol || $2 == "__cfi_" symbol {
 		print "symbol", $1 + length($2) - 1
 	}'
 }
 
-# altered_driver WHAT TEXT: writes TEXT over each place of that kind.
+# altered_driver WHAT TEXT [MODULE]: writes TEXT over each place of that kind.
 altered_driver() {
-	cp "$MODULES/nvidia.ko" "$TEST_DIR/nvidia.ko"
+	altered=${3:-nvidia}.ko
+	cp "$MODULES/$altered" "$TEST_DIR/$altered"
 	grep "^$1 " "$TEST_DIR/places" | while read -r _ at; do
-		printf %s "$2" | dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
+		printf %s "$2" | dd of="$TEST_DIR/$altered" bs=1 seek="$at" conv=notrunc 2>/dev/null
 	done
 }
 
@@ -39,7 +40,8 @@ is_left_alone() { # DESCRIPTION
 	is "$1: no record is made" "$(status_field records)" 0
 }
 
-places >"$TEST_DIR/places"
+known=$(driver_major)
+places nvidia >"$TEST_DIR/places"
 cgroup_leaf leaf
 limit leaf --hard 2M
 unload_driver
@@ -61,7 +63,25 @@ check "and warns" grep -q "^warning: .*$version" "$TEST_DIR/out"
 umacct doctor >"$TEST_DIR/out"
 is "the doctor finds it" $? 1
 check "by its line" grep -q "^fail  driver: .*$version" "$TEST_DIR/out"
+
+# Until umacct knows it, an administrator can say which one it is like.
+rmmod umacct
+load umacct like_series="$known"
+is "taken for one that is known, it is followed" "$(status_field driver_state)" hooked
+limit leaf --hard 2M
+start_in leaf holder
+check "and a limit binds" fails ask holder alloc 1M 8
+is "to the block" "$(usage leaf)" $((2 * MIB))
+umacct >"$TEST_DIR/out"
+check "the tool warns" grep -q "^warning: .*$version is taken for one of series $known" "$TEST_DIR/out"
+umacct doctor >"$TEST_DIR/out"
+check "and so does the doctor" grep -q "^warn  driver: .*$version is taken" "$TEST_DIR/out"
+tell holder exit
+gone "$pid"
 rmmod nvidia
+rmmod umacct
+load umacct
+limit leaf --hard 2M
 
 altered_driver symbol _
 dmesg -c >/dev/null
@@ -71,6 +91,16 @@ check "the status names the function" sh -c "umacct --json | grep -q 'no hook at
 check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*nvidia:$REQUIRED'"
 is_left_alone broken
 rmmod nvidia
+
+# The first nvidia-uvm took no memory that could be followed.
+load nvidia
+places nvidia-uvm >"$TEST_DIR/places"
+altered_driver version 525 nvidia-uvm
+check "the nvidia-uvm of an old driver loads" insmod "$TEST_DIR/nvidia-uvm.ko"
+is "it isn't followed" "$(status_field uvm_state)" unknown
+check "and the log says so" sh -c "dmesg | grep -q 'umacct: nvidia_uvm 525.* is not followed'"
+is "while the driver itself is" "$(status_field driver_state)" hooked
+unload_driver
 
 check "the driver as it was loads" load_driver
 is "and is followed" "$(status_field driver_state)" hooked

@@ -32,6 +32,8 @@ TEST(Health, SaysEachThingThatMakesTheFiguresWrong) {
                   status.reason = "too new";
               }),
               Words{"nothing is accounted: driver 1?[2J is unknown: too new"});
+    EXPECT_EQ(warned([](Status &status) { status.reason = "taken for another"; }),
+              Words{"taken for another"});
     EXPECT_EQ(warned([](Status &status) { status.uvm_state = UMACCT_DRIVER_BROKEN; }),
               Words{"managed memory is not shown: nvidia-uvm is broken"});
     EXPECT_EQ(warned([](Status &status) { status.flags &= ~UMACCT_STATUS_CGROUP_V2; }),

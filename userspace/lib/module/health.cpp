@@ -42,6 +42,10 @@ std::vector<Problem> problems(const Status &status) {
                                      printable(status.driver_version), name_of(status.driver_state),
                                      printable(status.reason)),
                          "a newer umacct may know this driver; the kernel log says more"});
+    else if (status.driver_state == UMACCT_DRIVER_HOOKED && !status.reason.empty() &&
+             !status.has(UMACCT_STATUS_UNENFORCED))
+        found.push_back({"driver", false, printable(status.reason),
+                         "a newer umacct may know this driver; load it without like_series then"});
     if (is_unknown(status.uvm_state))
         found.push_back({"nvidia-uvm", false,
                          fmt::format("managed memory is not shown: nvidia-uvm is {}",
