@@ -50,6 +50,24 @@ as_tenant nltest deny "$(cgroup_id tenant)" >"$TEST_DIR/out" 2>&1
 check "whatever a user sends is refused unless it is its own to read" [ $? -eq 0 ]
 sed 's/^/# /' "$TEST_DIR/out"
 
+# What a tenant chose looks like no other column and no other line of debugfs.
+odd=$(printf 'a b\033c')
+program=$(printf 'r\nm x')
+cp "$(command -v rmtool)" "$TEST_DIR/$program"
+cgroup_leaf "$odd"
+start_in "$odd" odd "$TEST_DIR/$program"
+ask odd open
+ask odd alloc 1M 1
+check "a cgroup's name is escaped" grep -q '/a\\040b\\033c ' "$DEBUGFS/accounts"
+check "a program's too" grep -q ' r\\012m\\040x$' "$DEBUGFS/clients"
+for file in accounts clients; do
+	check "each line of $file has the words of the first" awk '
+	NR == 1 { words = NF }
+	NF != words { wrong = 1 }
+	END { exit wrong }' "$DEBUGFS/$file"
+done
+tell odd exit
+
 # Where cgroups of version 2 aren't used, everybody's processes are in their root.
 # shellcheck disable=SC2016 # expands in the inner shell
 sh -c 'echo $$ >"$0/cgroup.procs" && exec runas "$@"' "$CGROUPS" $UNPRIVILEGED nltest nothing \
