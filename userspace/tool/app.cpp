@@ -164,7 +164,12 @@ int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
         session.output.flush();
         return code;
     } catch (const CLI::Success &help) {
-        app.exit(help, session.output.out, err);
+        Asked nothing;
+
+        if (!app.get_subcommands().empty())
+            app.exit(help, session.output.out, err);
+        else
+            make_app(nothing)->exit(help, session.output.out, err); // which lists all verbs
         return 0;
     } catch (const CLI::ExtrasError &) {
         print_extra(err, app);
@@ -198,12 +203,13 @@ std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> 
     app->add_flag("-V,--version", asked.version,
                   "print the versions of the tool, the ABI and the module");
     for (const Verb &row : verbs()) {
+        if (words != nullptr && std::ranges::find(*words, row.name) == words->end())
+            continue;
+
         CLI::App *verb = app->add_subcommand(row.name, row.summary);
 
         verb->group(*row.summary == '\0' ? "" : "Verbs");
         verb->footer(""); // not the one from above
-        if (words != nullptr && std::ranges::find(*words, row.name) == words->end())
-            continue;
         verb->callback([&asked, action = row.add(*verb)] { asked.verb = action; });
         add_json(*verb);
     }

@@ -20,8 +20,8 @@ struct Asked {
 };
 
 /// Everything that the command line understands, and says about itself. It refers to
-/// what is asked. words: of the command line; a verb that isn't among them has only its
-/// name and summary then, which saves most of a start's time.
+/// what is asked. words: of the command line; a verb that isn't among them is left out
+/// then, which saves a good part of a start's time.
 std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> *words = nullptr);
 
 /// Of a command line with "run", or "complete": takes the words out of it that are
