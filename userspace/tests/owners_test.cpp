@@ -40,6 +40,7 @@ TEST_F(OwnersTest, WithoutStateFoldersThePathHasToDo) {
     EXPECT_EQ(label("/default/web"), "");
     EXPECT_EQ(label("/system.slice/ollama.service"), "ollama.service");
     EXPECT_FALSE(Owners(root()).nearest("/default/web/x"));
+    EXPECT_FALSE(Owners(root()).nearest("no path at all"));
 }
 
 TEST_F(OwnersTest, Docker) {

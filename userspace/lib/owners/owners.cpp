@@ -29,11 +29,10 @@ const typename Table::mapped_type *look_up(std::optional<Table> &table, const st
 } // namespace
 
 std::optional<Owner> Owners::of(std::string_view path) const {
-    const std::string key(path);
-
-    if (const auto known = known_.find(key); known != known_.end())
+    if (const auto known = known_.find(path); known != known_.end())
         return known->second;
 
+    const std::string key(path);
     std::optional<Owner> owner = owner_of(path);
     if (!owner) {
         if (const Owner *found =
@@ -49,9 +48,11 @@ std::optional<Owner> Owners::of(std::string_view path) const {
 }
 
 std::optional<Owner> Owners::nearest(std::string_view path) const {
-    for (std::string at(path); at != "/"; at = parent_path(at)) {
-        if (auto owner = of(at))
+    while (path.size() > 1) {
+        if (auto owner = of(path))
             return owner;
+        const auto slash = path.rfind('/');
+        path = path.substr(0, slash == std::string_view::npos ? 0 : slash);
     }
     return std::nullopt;
 }

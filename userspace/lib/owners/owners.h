@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,12 @@ public:
     const StateFiles &files() const { return files_; }
 
 private:
-    using ByPath = std::unordered_map<std::string, std::optional<Owner>>;
+    /// Finds what a view of a path names, too.
+    struct HashPath : std::hash<std::string_view> {
+        using is_transparent = void;
+    };
+
+    using ByPath = std::unordered_map<std::string, std::optional<Owner>, HashPath, std::equal_to<>>;
 
     void name_container(Owner &owner, std::string_view path) const;
     void name_pod(Owner &owner) const;
