@@ -42,48 +42,44 @@ bool wait_until(Done done) {
 /// libsystemd, loaded when a scope needs it: the six libraries that it needs itself would
 /// cost each start of a program more than everything else.
 class Libsystemd {
-    void *handle_ = dlopen("libsystemd.so.0", RTLD_LAZY | RTLD_LOCAL);
+    /// A function of whatever type.
+    struct Symbol {
+        void *address;
 
-    template <class Function>
-    void find(Function &function, const char *name) const {
-        function = handle_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle_, name));
-        if (function == nullptr)
+        template <class Function>
+        operator Function *() const {
+            return reinterpret_cast<Function *>(address);
+        }
+    };
+
+    Symbol find(const char *name) const {
+        void *address = handle_ == nullptr ? nullptr : dlsym(handle_, name);
+
+        if (address == nullptr)
             throw Error(Failure::failed, fmt::format("systemd can't be asked: {}", dlerror()),
                         "it takes the library libsystemd.so.0");
+        return {address};
     }
+
+    void *handle_ = dlopen("libsystemd.so.0", RTLD_LAZY | RTLD_LOCAL);
 
 public:
-    Libsystemd() {
-        find(open_system, "sd_bus_open_system");
-        find(close, "sd_bus_flush_close_unref");
-        find(match_signal, "sd_bus_match_signal");
-        find(process, "sd_bus_process");
-        find(wait, "sd_bus_wait");
-        find(call, "sd_bus_call");
-        find(new_method_call, "sd_bus_message_new_method_call");
-        find(message_unref, "sd_bus_message_unref");
-        find(read, "sd_bus_message_read");
-        find(append, "sd_bus_message_append");
-        find(append_array, "sd_bus_message_append_array");
-        find(open_container, "sd_bus_message_open_container");
-        find(close_container, "sd_bus_message_close_container");
-        find(error_free, "sd_bus_error_free");
-    }
-
-    decltype(&sd_bus_open_system) open_system = nullptr;
-    decltype(&sd_bus_flush_close_unref) close = nullptr;
-    decltype(&sd_bus_match_signal) match_signal = nullptr;
-    decltype(&sd_bus_process) process = nullptr;
-    decltype(&sd_bus_wait) wait = nullptr;
-    decltype(&sd_bus_call) call = nullptr;
-    decltype(&sd_bus_message_new_method_call) new_method_call = nullptr;
-    decltype(&sd_bus_message_unref) message_unref = nullptr;
-    decltype(&sd_bus_message_read) read = nullptr;
-    decltype(&sd_bus_message_append) append = nullptr;
-    decltype(&sd_bus_message_append_array) append_array = nullptr;
-    decltype(&sd_bus_message_open_container) open_container = nullptr;
-    decltype(&sd_bus_message_close_container) close_container = nullptr;
-    decltype(&sd_bus_error_free) error_free = nullptr;
+    decltype(&sd_bus_open_system) open_system = find("sd_bus_open_system");
+    decltype(&sd_bus_flush_close_unref) close = find("sd_bus_flush_close_unref");
+    decltype(&sd_bus_match_signal) match_signal = find("sd_bus_match_signal");
+    decltype(&sd_bus_process) process = find("sd_bus_process");
+    decltype(&sd_bus_wait) wait = find("sd_bus_wait");
+    decltype(&sd_bus_call) call = find("sd_bus_call");
+    decltype(&sd_bus_message_new_method_call) new_method_call =
+        find("sd_bus_message_new_method_call");
+    decltype(&sd_bus_message_unref) message_unref = find("sd_bus_message_unref");
+    decltype(&sd_bus_message_read) read = find("sd_bus_message_read");
+    decltype(&sd_bus_message_append) append = find("sd_bus_message_append");
+    decltype(&sd_bus_message_append_array) append_array = find("sd_bus_message_append_array");
+    decltype(&sd_bus_message_open_container) open_container = find("sd_bus_message_open_container");
+    decltype(&sd_bus_message_close_container) close_container =
+        find("sd_bus_message_close_container");
+    decltype(&sd_bus_error_free) error_free = find("sd_bus_error_free");
 };
 
 const Libsystemd &lib() {
