@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"reserve", "max"}, 2, "SIZE: 'max' is not a size"},
         Wrong{{"reserve", ""}, 2, "SIZE: '' is not a size"},
         Wrong{{"charge", "maybe"}, 1, "TARGET 'maybe'"},
-        Wrong{{"charge", "/idle", "maybe"}, 2, "MODE: 'maybe' is not on, off or inherit"},
+        Wrong{{"charge", "/idle", "maybe"}, 2, "MODE: 'maybe' is none of on, off, inherit"},
         Wrong{{"charge", "/idle", "on", "x"}, 2, "one argument too many: 'x'"},
         Wrong{{"charge", "inherit"}, 2, "MODE: the machine's default"},
         Wrong{{"charge", "on", "/nowhere"}, 1, "TARGET '/nowhere'"},

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/settings.h"
 
+#include <algorithm>
+#include <utility>
+
+#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/error.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
@@ -12,6 +17,35 @@
 #include "tool/session.h"
 
 namespace umacct::tool {
+
+void ModeOptions::understand(const std::vector<std::string_view> &modes, const char *hint) {
+    const auto is_mode = [&](const std::string &word) {
+        return std::ranges::find(modes, word) != modes.end();
+    };
+
+    if (target && is_mode(*target) && !(mode && is_mode(*mode)))
+        std::swap(target, mode);
+    if (mode && !is_mode(*mode))
+        throw Error(Failure::usage,
+                    fmt::format("MODE: '{}' is none of {}", *mode, fmt::join(modes, ", ")), hint);
+}
+
+void add_mode_options(CLI::App &verb, ModeOptions &options, const char *whose, const char *modes) {
+    add_list_options(verb, options.list, Of::accounts);
+    verb.add_option("TARGET", options.target, whose);
+    verb.add_option("MODE", options.mode, modes);
+}
+
+std::vector<Account> listed_accounts(Module &module, const Machine &machine,
+                                     const std::optional<std::string> &target,
+                                     bool (*worth)(const Account &account)) {
+    if (target)
+        return {read_account(module, machine.cgroups(), machine.resolve(*target))};
+
+    std::vector<Account> accounts = module.accounts();
+    std::erase_if(accounts, [&](const Account &account) { return !worth(account); });
+    return accounts;
+}
 
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change) {
     Enforcement made;

@@ -2,13 +2,35 @@
 /// Changing what is set, and saying what changed.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/machine.h"
 #include "lib/module/module.h"
 #include "tool/output.h"
+#include "tool/print/columns.h"
 
 namespace umacct::tool {
+
+/// "TARGET MODE" of a verb that sets one thing, or lists it.
+struct ModeOptions {
+    std::optional<std::string> target; ///< empty for the whole machine
+    std::optional<std::string> mode;   ///< empty to list
+    ListOptions list{.columns = {}, .sort = "name"};
+
+    /// Sorts out which word is the mode: there may be one word, and a mode may come before
+    /// its target, as it once did. Throws Error (usage) where none of two words is one.
+    void understand(const std::vector<std::string_view> &modes, const char *hint);
+};
+
+/// TARGET and MODE, and what every list takes. whose, modes: their help.
+void add_mode_options(CLI::App &verb, ModeOptions &options, const char *whose, const char *modes);
+
+/// What such a verb lists: the target, or of all accounts those that are worth it.
+std::vector<Account> listed_accounts(Module &module, const Machine &machine,
+                                     const std::optional<std::string> &target,
+                                     bool (*worth)(const Account &account));
 
 /// Sets it; an error names the target and the option.
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change);

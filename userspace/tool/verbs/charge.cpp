@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <memory>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -17,19 +16,14 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
-    std::optional<std::string> target; ///< or MODE where it is the only one
-    std::optional<std::string> mode;
-    ListOptions list{.columns = {}, .sort = "name"};
-};
+umacct_charge_mode mode_of(std::string_view word) {
+    return word == "on"    ? UMACCT_CHARGE_ON
+           : word == "off" ? UMACCT_CHARGE_OFF
+                           : UMACCT_CHARGE_INHERIT;
+}
 
-std::optional<umacct_charge_mode> mode_of(const std::string &word) {
-    for (const umacct_charge_mode mode :
-         {UMACCT_CHARGE_INHERIT, UMACCT_CHARGE_OFF, UMACCT_CHARGE_ON}) {
-        if (word == name_of(mode))
-            return mode;
-    }
-    return std::nullopt;
+bool is_worth_listing(const Account &account) {
+    return account.charge != UMACCT_CHARGE_INHERIT || account.usage > 0;
 }
 
 int list(const Machine &machine, Output &output, const ListOptions &options, const Status &status,
@@ -60,15 +54,6 @@ int list(const Machine &machine, Output &output, const ListOptions &options, con
     return 0;
 }
 
-int list_all(Module &module, const Machine &machine, Output &output, const ListOptions &options) {
-    std::vector<Account> accounts = module.accounts();
-
-    std::erase_if(accounts, [](const Account &account) {
-        return account.charge == UMACCT_CHARGE_INHERIT && account.usage == 0;
-    });
-    return list(machine, output, options, module.status(), accounts);
-}
-
 int set_default(Module &module, Output &output, umacct_charge_mode mode) {
     if (mode == UMACCT_CHARGE_INHERIT)
         throw Error(Failure::usage, "MODE: the machine's default has nothing to inherit from",
@@ -88,35 +73,20 @@ int set_default(Module &module, Output &output, umacct_charge_mode mode) {
     return report_enforcement(output, made);
 }
 
-/// The order may be turned round, as it once was: a mode comes before its target.
-int charge(Module &module, const Machine &machine, Output &output, const Options &options) {
-    std::vector<std::string> words;
-
-    for (const auto &word : {options.target, options.mode}) {
-        if (word)
-            words.push_back(*word);
-    }
-    if (words.size() == 2 && mode_of(words.front()) && !mode_of(words.back()))
-        std::swap(words.front(), words.back());
-    if (words.empty())
-        return list_all(module, machine, output, options.list);
-
-    const std::optional<umacct_charge_mode> mode = mode_of(words.back());
-    if (words.size() == 1 && mode)
-        return set_default(module, output, *mode);
-    if (words.size() == 2 && !mode)
-        throw Error(Failure::usage, fmt::format("MODE: '{}' is not on, off or inherit", words[1]),
-                    "for example: umacct charge ollama.service on");
-
-    const Target target = machine.resolve(words.front());
-    if (!mode)
-        return list(machine, output, options.list, module.status(),
-                    {read_account(module, machine.cgroups(), target)});
-
+int charge(Module &module, const Machine &machine, Output &output, ModeOptions options) {
     AccountChange change;
-    change.charge = mode;
+
+    options.understand({"on", "off", "inherit"}, "for example: umacct charge ollama.service on");
+    if (!options.mode)
+        return list(machine, output, options.list, module.status(),
+                    listed_accounts(module, machine, options.target, is_worth_listing));
+    change.charge = mode_of(*options.mode);
+    if (!options.target)
+        return set_default(module, output, *change.charge);
+
+    const Target target = machine.resolve(*options.target);
     const int code = change_account(module, machine, output, target, change);
-    if (target.path == "/" && mode == UMACCT_CHARGE_ON)
+    if (target.path == "/" && change.charge == UMACCT_CHARGE_ON)
         output.note("this is for the cgroups below; the kernel never charges processes in the "
                     "root cgroup itself");
     return code;
@@ -125,11 +95,10 @@ int charge(Module &module, const Machine &machine, Output &output, const Options
 } // namespace
 
 Action add_charge(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ModeOptions>();
 
-    add_list_options(verb, options->list, Of::accounts);
-    verb.add_option("TARGET", options->target, "whose; without it, the machine's default");
-    verb.add_option("MODE", options->mode, "on, off or inherit; nothing to list");
+    add_mode_options(verb, *options, "whose; without it, the machine's default",
+                     "on, off or inherit; nothing to list");
     add_examples(verb, "umacct charge                          what is charged, and what isn't\n"
                        "umacct charge ollama.service           the same of one\n"
                        "umacct charge ollama.service on\n"

@@ -26,6 +26,10 @@ struct Options {
     bool no_view = false;
 };
 
+bool is_limited(const Account &account) {
+    return account.effective || account.soft || account.throttle_ns != 0 || account.view;
+}
+
 int list(Module &module, const Machine &machine, Output &output, const ListOptions &options,
          const std::vector<Account> &accounts) {
     const auto shown =
@@ -68,23 +72,13 @@ int limit(Module &module, const Machine &machine, Output &output, const Options 
 
     if (options.view || options.no_view)
         change.view = options.view;
-    if (options.target) {
-        const Target target = machine.resolve(*options.target);
-
-        if (!change.empty())
-            return change_account(module, machine, output, target, change);
+    if (change.empty())
         return list(module, machine, output, options.list,
-                    {read_account(module, machine.cgroups(), target)});
-    }
-    if (!change.empty())
+                    listed_accounts(module, machine, options.target, is_limited));
+    if (!options.target)
         throw Error(Failure::usage, "TARGET is missing: whose limit is it?",
                     "for example: umacct limit ollama.service --hard 40G");
-
-    std::vector<Account> accounts = module.accounts();
-    std::erase_if(accounts, [](const Account &account) {
-        return !account.effective && !account.soft && account.throttle_ns == 0 && !account.view;
-    });
-    return list(module, machine, output, options.list, accounts);
+    return change_account(module, machine, output, machine.resolve(*options.target), change);
 }
 
 } // namespace

@@ -5,7 +5,6 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/error.h"
 #include "tool/arguments.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
@@ -15,16 +14,6 @@
 namespace umacct::tool {
 
 namespace {
-
-struct Options {
-    std::optional<std::string> target; ///< or MODE where it is the only one
-    std::optional<std::string> mode;
-    ListOptions list{.columns = {}, .sort = "name"};
-};
-
-bool is_mode(const std::string &word) {
-    return word == "on" || word == "off";
-}
 
 int list(const Machine &machine, Output &output, const ListOptions &options,
          const std::vector<Account> &accounts) {
@@ -42,41 +31,26 @@ int list(const Machine &machine, Output &output, const ListOptions &options,
     return 0;
 }
 
-int list_all(Module &module, const Machine &machine, Output &output, const ListOptions &options) {
-    std::vector<Account> accounts = module.accounts();
-
-    std::erase_if(accounts, [](const Account &account) { return !account.view; });
-    return list(machine, output, options, accounts);
-}
-
-int view(Module &module, const Machine &machine, Output &output, const Options &options) {
-    if (!options.target)
-        return list_all(module, machine, output, options.list);
-
-    const bool everybody = !options.mode && is_mode(*options.target);
-    const std::optional<std::string> mode = everybody ? options.target : options.mode;
-    if (mode && !is_mode(*mode))
-        throw Error(Failure::usage, fmt::format("MODE: '{}' is neither on nor off", *mode),
-                    "for example: umacct view ollama.service on");
-
-    const Target target = machine.resolve(everybody ? "/" : *options.target);
-    if (!mode)
-        return list(machine, output, options.list,
-                    {read_account(module, machine.cgroups(), target)});
-
+int view(Module &module, const Machine &machine, Output &output, ModeOptions options) {
     AccountChange change;
-    change.view = *mode == "on";
-    return change_account(module, machine, output, target, change);
+
+    options.understand({"on", "off"}, "for example: umacct view ollama.service on");
+    if (!options.mode)
+        return list(machine, output, options.list,
+                    listed_accounts(module, machine, options.target,
+                                    [](const Account &account) { return account.view; }));
+    change.view = *options.mode == "on";
+    return change_account(module, machine, output, machine.resolve(options.target.value_or("/")),
+                          change);
 }
 
 } // namespace
 
 Action add_view(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ModeOptions>();
 
-    add_list_options(verb, options->list, Of::accounts);
-    verb.add_option("TARGET", options->target, "whose; without it, everybody's");
-    verb.add_option("MODE", options->mode, "on or off; nothing to list");
+    add_mode_options(verb, *options, "whose; without it, everybody's",
+                     "on or off; nothing to list");
     add_examples(verb, "umacct view                    who has one\n"
                        "umacct view on                 everybody is told what could be had\n"
                        "umacct view ollama.service on  of one alone\n"
