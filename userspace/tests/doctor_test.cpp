@@ -73,6 +73,12 @@ TEST_F(Doctor, TheModuleIsMissing) {
     expect("signature", "warn", "must be signed", 3);
 }
 
+TEST_F(Doctor, TheModuleCantBeAsked) {
+    loaded_ = false;
+    unreachable_ = Failure::permission;
+    expect("module", "fail", "the umacct kernel module", 4);
+}
+
 TEST_F(Doctor, VersionsDiffer) {
     fake_.status.module_version = "0.0.1";
     expect("module", "warn", "module 0.0.1, tool " UMACCT_VERSION, 0);
