@@ -103,8 +103,13 @@ END {
 	verdict(charge_fixed() <= 400, sprintf("charging takes %d more whatever the size, at most 400",
 		charge_fixed()))
 	verdict(each_level <= 60, sprintf("a level more with a limit: %.0f, at most 60", each_level))
+	start = cost("start", "umacct", "alloc")
+	verdict(start <= 6e6, sprintf("the tool starts and answers in %.1f million, at most 6", start / 1e6))
+	list = cost("many", "ls", "alloc") / cost("many", "read", "alloc")
+	verdict(list <= 1, sprintf("a list takes %.0f %% of what reading each file takes, at most 100",
+		100 * list))
 	many = cost("many", "ls", "free") / cost("many", "read", "free")
-	verdict(many < 0.1, sprintf("a list takes %.1f %% of the system calls, at most 10", 100 * many))
+	verdict(many < 0.1, sprintf("and %.1f %% of the system calls, at most 10", 100 * many))
 	status = cost("status", "umacct", "alloc")
 	verdict(status <= 20000, sprintf("telling the status: %d, at most 20000", status))
 	verdict(hold <= 20000, sprintf("the ledger's lock held for %d, at most 20000", hold))
