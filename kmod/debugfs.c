@@ -37,7 +37,7 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 	char hard[24], soft[24];
 	struct account *a;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	a = account_after_locked(*cursor);
 	if (a) {
 		*cursor = a->row.seq;
@@ -49,7 +49,7 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 			   limit_text(a->settings.hard, hard, sizeof(hard)),
 			   limit_text(a->settings.soft, soft, sizeof(soft)));
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return a;
 }
 
@@ -78,14 +78,14 @@ static bool show_client(struct seq_file *seq, u64 *cursor)
 {
 	struct client *c;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	c = client_after_locked(*cursor);
 	if (c) {
 		*cursor = c->row.seq;
 		if (!client_is_over(c))
 			put_client(seq, c);
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return c;
 }
 

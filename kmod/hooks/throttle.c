@@ -47,10 +47,10 @@ static void throttle_count(u64 account_id, u64 ns)
 {
 	struct account *account;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	for (account = account_find_locked(account_id); account; account = account->parent)
 		account->throttled_ns += ns;
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }
 
 static void throttle_wait(const struct penalty *penalty)

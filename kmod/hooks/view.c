@@ -117,7 +117,7 @@ static bool view_of_current(struct view *view)
 	if ((current->flags & PF_KTHREAD) || !current->mm)
 		return false;
 	rcu_read_lock();
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account = account_nearest_locked(task_dfl_cgroup(current));
 	account_update_locked(account);
 	effective = account->effective;
@@ -130,7 +130,7 @@ static bool view_of_current(struct view *view)
 			left = min(left, account->settings.hard -
 					 min(account->settings.hard, held));
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	rcu_read_unlock();
 	if (!asked)
 		return false;

@@ -92,9 +92,9 @@ void account_put_locked(struct account *account)
  */
 void account_put(struct account *account)
 {
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account_put_locked(account);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }
 
 static struct account *account_alloc(struct cgroup *cgrp)
@@ -199,20 +199,20 @@ static bool account_make(struct cgroup *cgrp)
 	struct account *fresh;
 	bool needed;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	needed = is_needed_locked(cgrp);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	if (!needed)
 		return true;
 	fresh = account_alloc(cgrp);
 	if (!fresh)
 		return false;
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	if (is_needed_locked(cgrp)) {
 		account_add_locked(fresh, cgrp);
 		fresh = NULL;
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	kfree(fresh);
 	return true;
 }
@@ -251,10 +251,10 @@ struct account *account_create(struct cgroup *cgrp)
 	for (level = 0; level <= cgrp->level; level++)
 		if (!account_make(cgroup_ancestor(cgrp, level)))
 			return NULL;
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account = account_nearest_locked(cgrp);
 	account->refs++;
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return account;
 }
 
@@ -334,13 +334,13 @@ void account_exit(void)
 	struct account *account;
 
 	do {
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		account = account_after_locked(0);
 		if (account) {
 			row_remove_locked(&account_rows, &account->row);
 			kfree_rcu(account, rcu);
 		}
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 		cond_resched();
 	} while (account);
 }

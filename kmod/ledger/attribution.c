@@ -49,7 +49,7 @@ void attribution_make(struct allocation *alloc)
 	client = client_alloc(account);
 	if (!client)
 		return;
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	/* Other threads of the process may have been here meanwhile. */
 	there = client_find_locked(client->pid, account->id);
 	if (there) {
@@ -61,5 +61,5 @@ void attribution_make(struct allocation *alloc)
 	}
 	alloc->client = client;
 	alloc->account = client->account;
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }

@@ -48,7 +48,7 @@ static __always_inline void attribution_lock(struct allocation *alloc)
 {
 	struct client *client = NULL;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	if (alloc->account || alloc->kind == ALLOCATION_DRIVER)
 		return;
 	/* Preemption is off, so the cgroup stays. */
@@ -61,9 +61,9 @@ static __always_inline void attribution_lock(struct allocation *alloc)
 		alloc->account = client->account;
 		return;
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	attribution_make(alloc);
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 }
 
 /**

@@ -187,14 +187,14 @@ static bool reap_next(u64 *seq)
 {
 	struct client *client;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	client = client_after_locked(*seq);
 	if (client) {
 		*seq = client->row.seq;
 		if (client_is_over(client))
 			client_unlist_locked(client);
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return client;
 }
 
@@ -219,11 +219,11 @@ void client_exit(void)
 
 	cancel_delayed_work_sync(&idle_work);
 	do {
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		client = client_after_locked(0);
 		if (client)
 			client_unlist_locked(client);
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 		cond_resched();
 	} while (client);
 }

@@ -101,7 +101,7 @@ static bool event_take(struct event *event)
 	unsigned int type;
 	bool taken = false;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account = list_first_entry_or_null(&waiting, struct account, untold.list);
 	if (account) {
 		type = first_type(&account->untold);
@@ -121,19 +121,19 @@ static bool event_take(struct event *event)
 		}
 		taken = true;
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return taken;
 }
 
 static void event_release(const struct event *event, bool told)
 {
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	if (!told)
 		counts.lost += event->what.count;
 	if (event->what.limit_account)
 		account_put_locked(event->what.limit_account);
 	account_put_locked(event->account);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }
 
 static bool send_some(unsigned int nr)

@@ -46,7 +46,7 @@ bool ledger_precheck(struct allocation *alloc)
 		record_unreserve_locked(alloc);
 		attribution_put_locked(alloc->account, alloc->client);
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	if (!allowed)
 		event_kick();
 	return allowed;
@@ -106,7 +106,7 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 		record_insert_locked(alloc, key, charged);
 	else
 		failed_locked(alloc);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	event_kick();
 }
 
@@ -119,11 +119,12 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
  */
 u64 ledger_free(unsigned long key)
 {
+	unsigned long flags;
 	u64 bytes;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irqsave(&ledger_lock, flags);
 	bytes = record_erase_locked(key);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
 	event_kick();
 	return bytes;
 }
@@ -161,7 +162,7 @@ void ledger_refresh(void)
  */
 void ledger_read_totals(struct ledger_totals *totals)
 {
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	*totals = (struct ledger_totals) {
 		.usage = account_root->usage,
 		.charged = account_root->charged,
@@ -174,7 +175,7 @@ void ledger_read_totals(struct ledger_totals *totals)
 		.clients = client_rows.nr,
 	};
 	event_counts_locked(&totals->events);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }
 
 /**

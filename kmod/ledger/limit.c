@@ -225,7 +225,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 	struct account_settings to;
 	int err = 0;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	if (!account->online) {
 		*why = "the cgroup was removed meanwhile";
 		err = -ENOENT;
@@ -250,7 +250,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 	account_configure_locked(account, &to);
 	limit_check_soft_locked(account, 0);
 out:
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	event_kick();
 	return err;
 }

@@ -8,6 +8,10 @@
  * driver itself serialises allocations and frees on its API lock, so it is not
  * what callers wait for; in exchange a limit is exact, and every account is seen
  * in a consistent state.
+ *
+ * Interrupts are off meanwhile: the kernel tells of a removed cgroup under a lock that it
+ * takes within css_set_lock while those events are traced, and css_set_lock is also taken
+ * in softirqs.
  */
 #ifndef UMACCT_LOCK_H
 #define UMACCT_LOCK_H

@@ -101,9 +101,9 @@ static void spares_trim(void)
 	struct record *record;
 
 	do {
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		record = record_spares > RECORD_SPARES_HIGH ? spare_take_locked() : NULL;
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 		if (record)
 			kmem_cache_free(record_cache, record);
 	} while (record);
@@ -116,9 +116,9 @@ static void spares_fill(void)
 
 		if (!record)
 			return;
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		spare_put_locked(record);
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 	}
 }
 
@@ -356,7 +356,7 @@ static unsigned int drop_some(struct hlist_head *in, bool managed)
 	struct record *record;
 	unsigned int dropped = 0;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	hlist_for_each_entry_safe(record, next, in, hash) {
 		if ((record->kind == ALLOCATION_MANAGED) != managed)
 			continue;
@@ -364,7 +364,7 @@ static unsigned int drop_some(struct hlist_head *in, bool managed)
 		if (++dropped == DROP_BATCH)
 			break;
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return dropped;
 }
 
@@ -424,9 +424,9 @@ void record_exit(void)
 	struct record *record;
 
 	do {
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		record = spare_take_locked();
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 		if (record)
 			kmem_cache_free(record_cache, record);
 	} while (record);

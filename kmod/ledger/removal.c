@@ -69,22 +69,22 @@ static void look_work_fn(struct work_struct *work)
 	u64 seq = 0, id;
 
 	for (;; cond_resched()) {
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		account = account_after_locked(seq);
 		if (account) {
 			seq = account->row.seq;
 			id = account->id;
 		}
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 		if (!account)
 			break;
 		if (cgroup_exists(id))
 			continue;
-		raw_spin_lock(&ledger_lock);
+		raw_spin_lock_irq(&ledger_lock);
 		account = account_find_locked(id);
 		if (account && account->parent)
 			offline_locked(account);
-		raw_spin_unlock(&ledger_lock);
+		raw_spin_unlock_irq(&ledger_lock);
 	}
 }
 

@@ -53,10 +53,10 @@ void settings_count_locked(const struct account_settings *of, int by)
  */
 void settings_set_reserve(u64 bytes)
 {
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	settings.reserve = bytes;
 	settings_changed_locked();
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }
 
 /**
@@ -67,8 +67,8 @@ void settings_set_reserve(u64 bytes)
  */
 void settings_set_charge_default(bool on)
 {
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	settings.charge_default = on;
 	settings_changed_locked();
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 }

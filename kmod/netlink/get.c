@@ -93,7 +93,7 @@ int get_account(struct sk_buff *request, struct genl_info *info)
 	hdr = genlmsg_put_reply(skb, info, &message_family, 0, UMACCT_CMD_ACCOUNT_GET);
 	if (!hdr)
 		goto err;
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account = account_find_locked(nla_get_u64(info->attrs[UMACCT_A_ACCOUNT_ID]));
 	if (account)
 		account_update_locked(account);
@@ -103,7 +103,7 @@ int get_account(struct sk_buff *request, struct genl_info *info)
 		err = -EPERM;
 	else
 		err = message_put_account(skb, reader, account);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	if (err == -ENOENT)
 		err = nothing_there(reader, nla_get_u64(info->attrs[UMACCT_A_ACCOUNT_ID]));
 	if (err == -ENOENT) {
@@ -194,7 +194,7 @@ static int dump_account(struct sk_buff *skb, struct netlink_callback *cb)
 	int ret = 1;
 	void *hdr;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account = account_after_locked(reader->cursor);
 	if (!account) {
 		ret = 0;
@@ -206,7 +206,7 @@ static int dump_account(struct sk_buff *skb, struct netlink_callback *cb)
 	}
 	if (ret > 0)
 		reader->cursor = account->row.seq;
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return ret;
 }
 
@@ -218,7 +218,7 @@ static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
 	int ret = 1;
 	void *hdr;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	client = client_after_locked(reader->cursor);
 	account = client ? account_nearest_online(client->account) : NULL;
 	if (!client) {
@@ -230,7 +230,7 @@ static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
 	}
 	if (ret > 0)
 		reader->cursor = client->row.seq;
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	return ret;
 }
 

@@ -266,14 +266,14 @@ static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
 	u64 usage = 0, charged = 0, managed = 0;
 	struct account *account;
 
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irq(&ledger_lock);
 	account = account_find_locked(reader->own);
 	if (account && reader_may_see(reader, account)) {
 		usage = account->usage;
 		charged = account->charged;
 		managed = account->managed;
 	}
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irq(&ledger_lock);
 	{
 		const struct u64_attr numbers[] = {
 			{ UMACCT_A_STATUS_USAGE, usage },

@@ -20,7 +20,7 @@ void watch_lock(const char *where)
 {
 	unsigned long flags;
 
-	raw_spin_lock_irqsave(&ledger_lock, flags);
+	flags = _raw_spin_lock_irqsave(&ledger_lock);
 	held_flags = flags;
 	held_by = where;
 	held_since = ktime_get_raw_fast_ns();
@@ -35,7 +35,7 @@ void watch_unlock(void)
 		longest = held;
 		longest_by = held_by;
 	}
-	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	_raw_spin_unlock_irqrestore(&ledger_lock, flags);
 }
 
 static int get_longest(char *buffer, const struct kernel_param *param)

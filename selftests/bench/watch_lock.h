@@ -14,27 +14,26 @@ extern raw_spinlock_t ledger_lock;
 void watch_lock(const char *where);
 void watch_unlock(void);
 
-static inline void watched_spin_lock(raw_spinlock_t *lock, const char *where)
-	__acquires(lock)
-{
-	if (lock == &ledger_lock)
-		watch_lock(where);
-	else
-		raw_spin_lock(lock);
-}
-
-static inline void watched_spin_unlock(raw_spinlock_t *lock)
-	__releases(lock)
-{
-	if (lock == &ledger_lock)
-		watch_unlock();
-	else
-		raw_spin_unlock(lock);
-}
+/* watch_lock() keeps the flags that watch_unlock() restores. */
+#define watched(lock, yes, no)	((lock) == &ledger_lock ? (void)(yes) : (void)(no))
 
 #undef raw_spin_lock
 #undef raw_spin_unlock
-#define raw_spin_lock(lock)	watched_spin_lock(lock, __func__)
-#define raw_spin_unlock(lock)	watched_spin_unlock(lock)
+#undef raw_spin_lock_irq
+#undef raw_spin_unlock_irq
+#undef raw_spin_lock_irqsave
+#undef raw_spin_unlock_irqrestore
+#define raw_spin_lock(lock) \
+	watched(lock, watch_lock(__func__), _raw_spin_lock(lock))
+#define raw_spin_unlock(lock) \
+	watched(lock, watch_unlock(), _raw_spin_unlock(lock))
+#define raw_spin_lock_irq(lock) \
+	watched(lock, watch_lock(__func__), _raw_spin_lock_irq(lock))
+#define raw_spin_unlock_irq(lock) \
+	watched(lock, watch_unlock(), _raw_spin_unlock_irq(lock))
+#define raw_spin_lock_irqsave(lock, flags) \
+	watched(lock, (watch_lock(__func__), (flags) = 0), (flags) = _raw_spin_lock_irqsave(lock))
+#define raw_spin_unlock_irqrestore(lock, flags) \
+	watched(lock, watch_unlock(), _raw_spin_unlock_irqrestore(lock, flags))
 
 #endif /* UMACCT_WATCH_LOCK_H */
