@@ -48,7 +48,7 @@ bool hook_applies(const struct hook *hook)
 }
 
 /**
- * hook_possible() - could a hook that is off be armed?
+ * hook_possible() - could a hook that is not armed be?
  * @hook: a hook that serves an optional feature
  *
  * Context: under hook_lock().
@@ -57,9 +57,9 @@ bool hook_applies(const struct hook *hook)
 bool hook_possible(const struct hook *hook)
 {
 	lockdep_assert_held(&hook_mutex);
-	if (hook->state == UMACCT_HOOK_OFF)
-		return hook->resolves;
-	return hook->state != UMACCT_HOOK_FAILED;
+	if (hook->state == UMACCT_HOOK_OFF || hook->state == UMACCT_HOOK_FAILED)
+		return hook->possible;
+	return true;
 }
 
 static const char *error_text(int err)
@@ -81,14 +81,16 @@ static const char *error_text(int err)
 	return NULL;
 }
 
+static int resolve_called(const struct hook *hook)
+{
+	int err = hook->calls ? probe_resolve(hook->calls, hook->calls_entry) : 0;
+
+	return err == -ENOENT ? -ENXIO : err;
+}
+
 static int arm(struct hook *hook)
 {
-	if (hook->calls) {
-		*hook->calls_entry = (unsigned long)probe_resolve(hook->calls);
-		if (!*hook->calls_entry)
-			return -ENXIO;
-	}
-	return probe_arm(&hook->probe);
+	return resolve_called(hook) ?: probe_arm(&hook->probe);
 }
 
 /**
@@ -110,6 +112,7 @@ void hook_arm(struct hook *hook)
 		WRITE_ONCE(hook->state, UMACCT_HOOK_ARMED);
 		return;
 	}
+	hook->possible = err == -ENOMEM;
 	WRITE_ONCE(hook->state, UMACCT_HOOK_FAILED);
 	text = error_text(err);
 	if (text)
@@ -123,15 +126,19 @@ void hook_arm(struct hook *hook)
  * hook_leave_off() - don't hook what is not wanted yet
  * @hook: a hook that is not armed, and for the driver that is loaded
  *
- * Finds out whether it could be armed, as that can't change while the driver stays.
+ * Finds out whether it could be armed: what is not there doesn't come while the driver
+ * stays.
  *
  * Context: may sleep; under hook_lock().
  */
 void hook_leave_off(struct hook *hook)
 {
+	unsigned long address;
+	int err;
+
 	lockdep_assert_held(&hook_mutex);
-	hook->resolves = probe_resolve(hook->probe.symbol) &&
-			 (!hook->calls || probe_resolve(hook->calls));
+	err = probe_resolve(hook->probe.symbol, &address) ?: resolve_called(hook);
+	hook->possible = !err || err == -ENOMEM;
 	hook->reason[0] = '\0';
 	WRITE_ONCE(hook->state, UMACCT_HOOK_OFF);
 }
@@ -148,10 +155,10 @@ void hook_leave_off(struct hook *hook)
 void hook_disarm(struct hook *hook, enum umacct_hook_state state)
 {
 	lockdep_assert_held(&hook_mutex);
-	hook->resolves = hook->state == UMACCT_HOOK_ARMED;
+	hook->possible = hook->state == UMACCT_HOOK_ARMED;
 	hook->reason[0] = '\0';
 	WRITE_ONCE(hook->state, state);
-	if (hook->resolves && hook->quiesce)
+	if (hook->possible && hook->quiesce)
 		hook->quiesce();
 	probe_disarm(&hook->probe);
 }

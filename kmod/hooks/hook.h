@@ -26,7 +26,8 @@
  * @name_size: of @name with its end: whoever asks for the status is told each hook's
  * @symbol_size: of @probe's symbol, likewise
  * @state: see enum umacct_hook_state
- * @resolves: while OFF: @probe's symbol, and @calls, were there when that was decided
+ * @possible: while OFF or FAILED: nothing speaks against another try. Want of memory
+ *	does not
  * @reason: why @state is FAILED
  */
 struct hook {
@@ -44,7 +45,7 @@ struct hook {
 	u16 name_size;
 	u16 symbol_size;
 	enum umacct_hook_state state;
-	bool resolves;
+	bool possible;
 	char reason[96];
 };
 

@@ -407,18 +407,21 @@ void probe_system_exit(void)
 /**
  * probe_resolve() - find a function's address
  * @symbol: "module:symbol" or "symbol"
+ * @address: set if it is there and can be probed
  *
  * kallsyms_lookup_name() isn't exported; registering a kprobe resolves too.
  *
  * Context: may sleep.
- * Return: the address, or NULL if it is not there or can't be probed.
+ * Return: 0, -ENOENT if there is no such symbol, or register_kprobe()'s error.
  */
-void *probe_resolve(const char *symbol)
+int probe_resolve(const char *symbol, unsigned long *address)
 {
 	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
+	int err = register_kprobe(&kp);
 
-	if (register_kprobe(&kp))
-		return NULL;
+	if (err)
+		return err;
 	unregister_kprobe(&kp);
-	return kp.addr;
+	*address = (unsigned long)kp.addr;
+	return 0;
 }

@@ -48,7 +48,7 @@ void probe_drain(struct probe *p);
 void probe_drain_end(void);
 u64 probe_calls(const struct probe *p);
 u64 probe_missed(const struct probe *p);
-void *probe_resolve(const char *symbol);
+int probe_resolve(const char *symbol, unsigned long *address);
 bool probe_selftest(void);
 void probe_system_exit(void);
 
