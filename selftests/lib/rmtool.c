@@ -256,6 +256,87 @@ static int insist(int argc, char **argv, int looks)
 	return ret;
 }
 
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+}
+
+/* How long each of many calls took. */
+struct times {
+	uint64_t start, worst, sum, calls;
+};
+
+static void times_add(struct times *times, uint64_t start)
+{
+	uint64_t took = now_us() - start;
+
+	times->sum += took;
+	times->calls++;
+	if (took > times->worst)
+		times->worst = took;
+}
+
+static void times_note(const struct times *times)
+{
+	script_note("total_ms=%llu worst_us=%llu mean_us=%llu",
+		    (unsigned long long)(now_us() - times->start) / 1000,
+		    (unsigned long long)times->worst,
+		    (unsigned long long)(times->calls ? times->sum / times->calls : 0));
+}
+
+/* Takes as much as it gets of that many, however often it is refused. */
+static int cmd_load(int argc, char **argv)
+{
+	unsigned int count = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+	struct times times = { .start = now_us() };
+	unsigned int given = 0, refused = 0;
+	uint64_t size;
+	int ret = script_parse_size(argv[1], &size);
+
+	if (!ret)
+		ret = open_client();
+	while (!ret && given + refused < count) {
+		uint64_t start = now_us();
+
+		if (alloc_one(size))
+			refused++;
+		else
+			given++;
+		times_add(&times, start);
+	}
+	script_note("count=%u refused=%u", given, refused);
+	times_note(&times);
+	return ret;
+}
+
+static int cmd_neighbour(int argc, char **argv)
+{
+	struct times times = { .start = now_us() };
+	unsigned long refused = 0;
+	uint64_t size;
+	int ret = script_parse_size(argv[1], &size);
+
+	(void)argc;
+	if (!ret)
+		ret = open_client();
+	while (!ret && access(argv[2], F_OK)) {
+		uint64_t start = now_us();
+
+		if (rm_alloc(&client, FIRST_HANDLE + MAX_OBJECTS, size))
+			refused++;
+		else
+			ret = rm_free(&client, FIRST_HANDLE + MAX_OBJECTS);
+		times_add(&times, start);
+		usleep(1000);
+	}
+	script_note("rounds=%llu refused=%lu", (unsigned long long)times.calls, refused);
+	times_note(&times);
+	return ret;
+}
+
 static int cmd_insist(int argc, char **argv)
 {
 	return insist(argc, argv, 0);
@@ -489,6 +570,10 @@ static const struct script_command commands[] = {
 	{ "insist", "SIZE [ROUNDS]    (as churn, but takes no for an answer)", 1, cmd_insist },
 	{ "inspect", "SIZE [ROUNDS]    (as insist, and counts what was not clear)", 1,
 	  cmd_inspect },
+	{ "load", "SIZE COUNT    (as alloc, but goes on when it is refused; says how long it took)", 2,
+	  cmd_load },
+	{ "neighbour", "SIZE FILE    (allocate and free until FILE is there; the same)", 2,
+	  cmd_neighbour },
 	{ "map", "N|last", 1, cmd_map },
 	{ "unmap", "N|last", 1, cmd_unmap },
 	{ "unmapclose", "N|last    (close the file that was mapped)", 1, cmd_unmapclose },

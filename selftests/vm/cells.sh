@@ -18,6 +18,16 @@ all_cells() {
 	awk 'NF { print $1 }' <<<"$cells_table"
 }
 
+# highest_memory MIB: what "mem=" is for a machine with so much. On amd64 that is an address,
+# and above 2 GiB it goes on at 4.
+highest_memory() {
+	if [[ $arch == amd64 && $1 -gt 2560 ]]; then
+		echo $(($1 + 2048))
+	else
+		echo "$1"
+	fi
+}
+
 # load_cell NAME: sets what the table and the architecture say of it.
 load_cell() {
 	cell=$1

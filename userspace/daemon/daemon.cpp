@@ -63,7 +63,8 @@ std::string rules_of(const Policy &policy) {
 
 Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
                const std::filesystem::path &root)
-    : connection_(std::move(connect)),
+    : instance_(root),
+      connection_(std::move(connect)),
       machine_(proc, root),
       enforcer_(connection_, machine_, read_policy(policy_files(root)),
                 [](const std::string &line) { log_line(Level::notice, line); }),
@@ -72,7 +73,8 @@ Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
                  log_event(failed ? Level::error : Level::warning, line,
                            fields_of(action, enforcer_.policy().guard.value_or(GuardPolicy{})));
              }),
-      watch_(machine_.cgroups()) {}
+      watch_(machine_.cgroups()),
+      headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}
 
 void Daemon::run() {
     const FileDescriptor signals = take_signals();
@@ -80,6 +82,7 @@ void Daemon::run() {
     take_changes();
     set_guard();
     connect();
+    set_headroom();
     sd_notify(0, "READY=1");
     while (!stopping_) {
         std::array<pollfd, 2> files{pollfd{watch_.fd(), POLLIN, 0},
@@ -185,7 +188,18 @@ void Daemon::reload() {
             log_error(error, "the policy stays as it was: ");
         }
     }
+    set_headroom();
     sd_notify(0, "READY=1");
+}
+
+void Daemon::set_headroom() {
+    const Policy &policy = enforcer_.policy();
+    HeadroomSettings settings;
+
+    settings.bytes = policy.headroom ? policy.headroom->of(machine_.meminfo().total()) : 0;
+    settings.block = policy.headroom_blocks.value_or(settings.block);
+    settings.anonymous = policy.headroom_anonymous.value_or(settings.anonymous);
+    headroom_.set(settings);
 }
 
 void Daemon::tick() {

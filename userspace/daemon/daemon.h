@@ -10,7 +10,9 @@
 
 #include "daemon/enforcer.h"
 #include "daemon/guard_host.h"
+#include "daemon/headroom.h"
 #include "lib/host/cgroup_watch.h"
+#include "lib/host/instance.h"
 #include "lib/machine.h"
 #include "lib/module/connection.h"
 
@@ -35,13 +37,17 @@ private:
     void disconnect();
     void set_guard();
     void run_guard();
+    /// As the policy says.
+    void set_headroom();
     std::chrono::milliseconds patience() const;
 
+    Instance instance_;
     Connection connection_;
     Machine machine_;
     Enforcer enforcer_;
     GuardHost guard_;
     CgroupWatch watch_;
+    Headroom headroom_;
     bool connected_ = false;
     bool told_missing_ = false;
     bool stopping_ = false;

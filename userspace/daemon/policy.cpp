@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include "lib/memory/preflight.h"
 #include "lib/text.h"
 #include "lib/units.h"
 
@@ -250,12 +251,20 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
     Reader reader(table, "[machine]", diagnostics);
     const auto reserve = reader.text("reserve", read_reserve);
     const auto charge = reader.text("charge", read_switch);
+    const auto headroom = reader.text("headroom", read_reserve);
+    const auto headroom_blocks = reader.text("headroom_blocks", parse_block);
+    const auto headroom_anonymous = reader.flag("headroom_anonymous");
+    const auto first = [](auto &setting, const auto &next) {
+        if (!setting)
+            setting = next;
+    };
 
     reader.refuse_others();
-    if (!policy.reserve)
-        policy.reserve = reserve;
-    if (!policy.charge)
-        policy.charge = charge;
+    first(policy.reserve, reserve);
+    first(policy.charge, charge);
+    first(policy.headroom, headroom);
+    first(policy.headroom_blocks, headroom_blocks);
+    first(policy.headroom_anonymous, headroom_anonymous);
 }
 
 void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
@@ -505,12 +514,16 @@ std::vector<std::filesystem::path> policy_files(const std::filesystem::path &roo
     std::vector<std::filesystem::path> files;
     std::error_code error;
 
-    for (std::filesystem::directory_iterator at(root / "etc/umacct.toml.d", error), end;
-         !error && at != end; at.increment(error)) {
-        if (at->path().extension() == ".toml")
-            files.push_back(at->path());
+    for (const char *folder : {"run/umacct.toml.d", "etc/umacct.toml.d"}) {
+        const auto first = static_cast<std::ptrdiff_t>(files.size());
+
+        for (std::filesystem::directory_iterator at(root / folder, error), end; !error && at != end;
+             at.increment(error)) {
+            if (at->path().extension() == ".toml")
+                files.push_back(at->path());
+        }
+        std::sort(files.begin() + first, files.end());
     }
-    std::ranges::sort(files);
     if (std::filesystem::exists(root / "etc/umacct.toml", error))
         files.push_back(root / "etc/umacct.toml");
     return files;

@@ -108,6 +108,9 @@ struct Policy {
     std::optional<Amount> reserve; ///< 0: off
     std::optional<umacct_charge_mode> charge;
     std::optional<GuardPolicy> guard;
+    std::optional<Amount> headroom; ///< 0: off
+    std::optional<std::uint64_t> headroom_blocks;
+    std::optional<bool> headroom_anonymous;
     std::vector<Rule> rules;
 
     /// The first rule that is for it; null for none.
@@ -144,8 +147,9 @@ private:
     std::vector<Diagnostic> diagnostics_;
 };
 
-/// etc/umacct.toml.d/*.toml by their names, then etc/umacct.toml, below root; those that there
-/// are.
+/// run/umacct.toml.d/*.toml, of what a person set until the next start, and
+/// etc/umacct.toml.d/*.toml, each by their names, then etc/umacct.toml, below root; those that
+/// there are.
 std::vector<std::filesystem::path> policy_files(const std::filesystem::path &root);
 
 /// Of several files, the first that says something wins. Throws PolicyError.

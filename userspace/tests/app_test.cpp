@@ -138,6 +138,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"preflight"}, 2, "SIZE is required"},
         Wrong{{"preflight", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is no size of a block"},
+        Wrong{{"headroom", "max"}, 2, "SIZE: 'max' is not a size"},
+        Wrong{{"headroom", "17G"}, 2, "SIZE: 17.00 GiB is more than the machine's memory"},
+        Wrong{{"headroom", "1G", "--blocks", "1"}, 2, "--blocks: '1' is no size of a block"},
+        Wrong{{"headroom", "--blocks", "2M"}, 2, "--blocks: SIZE is missing"},
         Wrong{{"reserve", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"reserve", "max"}, 2, "SIZE: 'max' is not a size"},
         Wrong{{"reserve", ""}, 2, "SIZE: '' is not a size"},
@@ -609,6 +613,24 @@ TEST_F(Room, PreflightWithLimitsInTheWay) {
     EXPECT_EQ(preflight("50M")["bound"], "the reserve");
     loaded_ = false;
     EXPECT_EQ(preflight("101M")["answer"], "yes") << "without a module there are no limits";
+}
+
+TEST_F(Room, HeadroomIsForTheDaemon) {
+    EXPECT_EQ(run({"headroom"}).out, "headroom off; 512.00 MiB are free in blocks of 2.00 MiB\n");
+    EXPECT_EQ(run({"headroom"}).code, 0);
+    const Ran set = run({"headroom", "1G", "--blocks", "64K"});
+    EXPECT_EQ(set.out, "headroom off -> 1.00 GiB in blocks of 64.00 KiB\n");
+    EXPECT_EQ(set.code, 5);
+    EXPECT_NE(set.err.find("umacctd does not run"), std::string::npos);
+    const json now = run_json({"headroom", "--json"});
+    EXPECT_EQ(now["headroom_bytes"], gib);
+    EXPECT_EQ(now["block_bytes"], 65536);
+    EXPECT_EQ(now["daemon_pid"], nullptr);
+    sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '2G'\n");
+    EXPECT_EQ(run({"headroom", "off"}).code, 0);
+    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], 0);
+    sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '2X'\n");
+    EXPECT_EQ(run({"headroom", "1G"}).code, 2) << "the daemon would not take it";
 }
 
 TEST_F(App, ReserveIsSetInBytes) {

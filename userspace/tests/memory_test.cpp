@@ -3,10 +3,15 @@
 #include <fstream>
 #include <sstream>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 #include <linux/kernel-page-flags.h>
 
 #include "lib/error.h"
+#include "lib/host/instance.h"
+#include "lib/memory/keeper.h"
 #include "lib/memory/preflight.h"
 #include "lib/memory/reclaim.h"
 #include "lib/memory/refill.h"
@@ -16,6 +21,8 @@
 
 namespace umacct {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::uint64_t mib = 1ULL << 20;
 constexpr std::uint64_t block = 2 * mib;
@@ -280,6 +287,20 @@ TEST(Refill, PiecesArePutTogetherThenPageCacheOnceMore) {
     EXPECT_EQ(refill.next(pieces).action, Refill::Action::compact) << "it begins again";
 }
 
+TEST(Refill, WhereFewBlocksAreLeftPageCacheComesFirst) {
+    Refill refill(need_of(20 * block, block));
+    const Zones pieces = zones_with(4, 17 * 512);
+
+    EXPECT_EQ(refill.next(pieces).bytes, 16 * block);
+    EXPECT_EQ(refill.next(pieces).action, Refill::Action::compact);
+    EXPECT_EQ(refill.next(pieces).action, Refill::Action::give_up);
+    refill.restart();
+    EXPECT_EQ(refill.next(pieces).action, Refill::Action::reclaim);
+    refill.reclaimed(false);
+    EXPECT_EQ(refill.next(pieces).action, Refill::Action::compact);
+    EXPECT_EQ(refill.next(pieces).action, Refill::Action::give_up);
+}
+
 TEST(Refill, WhereNoPageCacheIsLeft) {
     Refill refill(need_of(20 * block, block));
 
@@ -287,6 +308,121 @@ TEST(Refill, WhereNoPageCacheIsLeft) {
     refill.reclaimed(false);
     EXPECT_EQ(refill.next(zones_with(18, 0)).action, Refill::Action::compact);
     EXPECT_EQ(refill.next(zones_with(18, 0)).action, Refill::Action::give_up);
+}
+
+class KeeperTest : public testing::Test {
+protected:
+    using State = Keeper::State;
+
+    /// 64 blocks are kept, and one more while it fills.
+    Keeper::Turn turn(const Zones &zones, std::chrono::milliseconds later = 10ms) {
+        time_ += later;
+        return keeper_.next(
+            {.time = time_, .zones = zones, .stalled = stalled_, .refaults = refaults_});
+    }
+
+    Keeper keeper_{64 * block, block};
+    Keeper::Clock::time_point time_{};
+    std::chrono::microseconds stalled_{1000};
+    std::uint64_t refaults_ = 77;
+};
+
+TEST_F(KeeperTest, LooksSeldomWhereAllIsWell) {
+    turn(zones_with(64, 0));
+    EXPECT_EQ(turn(zones_with(64, 0)).state, State::kept);
+    EXPECT_EQ(turn(zones_with(64, 0)).wait, 100ms);
+    for (int i = 0; i < 5; ++i)
+        turn(zones_with(64 + 10240, 0));
+    EXPECT_EQ(turn(zones_with(64 + 10240, 0)).wait, 1s);
+    EXPECT_LE(turn(zones_with(9000, 0)).wait, 10ms) << "much was taken";
+}
+
+TEST_F(KeeperTest, FillsALittleMoreAndNoMore) {
+    const Keeper::Turn first = turn(zones_with(63, 0));
+
+    EXPECT_EQ(first.state, State::fills);
+    EXPECT_EQ(first.step.action, Refill::Action::reclaim);
+    EXPECT_EQ(first.step.bytes, 2 * block);
+    EXPECT_EQ(turn(zones_with(64, 0)).step.bytes, block);
+    EXPECT_EQ(turn(zones_with(65, 0)).state, State::kept);
+    EXPECT_EQ(turn(zones_with(64, 0)).state, State::kept) << "it has what is kept";
+}
+
+TEST_F(KeeperTest, YieldsWhereWhatWasGivenBackIsWantedBack) {
+    const auto reclaim = [&](std::uint64_t refaulted, std::chrono::milliseconds stalled) {
+        turn(zones_with(40, 0));
+        keeper_.reclaimed(true, 1000, 100ms);
+        refaults_ += refaulted;
+        stalled_ += stalled;
+        return turn(zones_with(40, 0), 600ms);
+    };
+
+    EXPECT_EQ(reclaim(1000, 100ms).state, State::fills) << "that was its own waiting";
+    EXPECT_EQ(reclaim(100, 500ms).state, State::fills) << "others wait for something else";
+    const Keeper::Turn yields = reclaim(300, 300ms);
+    EXPECT_EQ(yields.state, State::yields);
+    EXPECT_EQ(yields.step.action, Refill::Action::nothing);
+    EXPECT_EQ(yields.wait, 1s);
+    EXPECT_EQ(reclaim(300, 300ms).wait, 2s) << "and longer, if it is no better then";
+    EXPECT_EQ(reclaim(0, 0ms).state, State::fills);
+    EXPECT_EQ(reclaim(300, 300ms).wait, 1s);
+}
+
+TEST_F(KeeperTest, TriesAgainWhatCannotBeHad) {
+    const Zones pieces = zones_with(60, 5 * 512 + 100);
+    const auto until_it_lacks = [&] {
+        int compactions = 0;
+
+        for (int i = 0; i < 100; ++i) {
+            const Keeper::Turn next = turn(pieces);
+
+            if (next.state == State::lacks)
+                break;
+            compactions += next.step.action == Refill::Action::compact ? 1 : 0;
+        }
+        return compactions;
+    };
+
+    EXPECT_EQ(until_it_lacks(), 2);
+    EXPECT_EQ(turn(pieces).state, State::lacks);
+    EXPECT_GT(turn(pieces).wait, 0ms) << "it doesn't spin";
+    EXPECT_EQ(turn(zones_with(60, 0)).step.action, Refill::Action::reclaim)
+        << "for pages it needn't wait";
+    turn(pieces, 1100ms);
+    EXPECT_EQ(until_it_lacks(), 2);
+    turn(pieces, 1100ms);
+    EXPECT_EQ(until_it_lacks(), 0) << "it waits twice as long";
+}
+
+TEST_F(KeeperTest, TriesAtOnceWhereMoreIsTaken) {
+    const Zones pieces = zones_with(60, 5 * 512 + 100);
+
+    for (int i = 0; i < 10; ++i)
+        turn(pieces);
+    EXPECT_EQ(turn(pieces).state, State::lacks);
+    EXPECT_EQ(turn(zones_with(58, 7 * 512 + 100)).step.action, Refill::Action::nothing);
+    EXPECT_EQ(turn(zones_with(58, 7 * 512 + 100)).step.action, Refill::Action::nothing);
+    turn(zones_with(50, 15 * 512 + 100));
+    EXPECT_EQ(turn(zones_with(50, 15 * 512 + 100)).step.action, Refill::Action::compact);
+}
+
+TEST(Instance, IsOne) {
+    const test::Sandbox sandbox;
+    const auto root = sandbox.proc().parent_path();
+
+    EXPECT_FALSE(Instance::running(root));
+    {
+        const Instance instance(root);
+
+        // A lock is no obstacle to who holds it: another process has to ask.
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(Instance::running(root) == getppid() ? 0 : 1);
+        int status = 1;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0);
+    }
+    EXPECT_FALSE(Instance::running(root));
 }
 
 class ReclaimerTest : public testing::Test {

@@ -99,6 +99,18 @@ TEST_F(PolicyTest, TheFirstThatSaysSomethingWins) {
     EXPECT_EQ(policy.match({.path = "/c/d"}), nullptr);
 }
 
+TEST_F(PolicyTest, WhatAPersonSetComesFirst) {
+    sandbox_.write("etc/umacct.toml.d/00-a.toml", "[machine]\nheadroom = '1G'\n"
+                                                  "headroom_anonymous = true\n");
+    sandbox_.write("run/umacct.toml.d/headroom.toml", "[machine]\nheadroom = '2G'\n"
+                                                      "headroom_blocks = '64K'\n");
+    const Policy policy = read("[machine]\nheadroom = '3G'\nheadroom_blocks = '4M'\n");
+
+    EXPECT_EQ(policy.headroom->of(0), 2 * gib);
+    EXPECT_EQ(policy.headroom_blocks, 65536U);
+    EXPECT_EQ(policy.headroom_anonymous, true);
+}
+
 TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[[rule]]\ncgroup = '/a'\nhard = '40X'\n",
                    "umacct.toml:3:8: hard: '40X' is not a size");
@@ -122,8 +134,12 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
                    "umacct.toml:1:1: each rule is a table in a list: [[rule]]");
     expect_problem("[machine]\nreserve = 'max'\n",
                    "umacct.toml:2:11: reserve: 'max' would leave nothing to anybody");
-    expect_problem("[machine]\nheadroom = '1G'\n",
-                   "umacct.toml:2:1: [machine] has no 'headroom'; it may have reserve, charge");
+    expect_problem("[machine]\nheadroom_blocks = '3M'\n",
+                   "umacct.toml:2:19: headroom_blocks: '3M' is no size of a block: a power of two, "
+                   "from 4.00 KiB on");
+    expect_problem("[machine]\nheadrom = '1G'\n",
+                   "umacct.toml:2:1: [machine] has no 'headrom'; it may have reserve, charge, "
+                   "headroom, headroom_blocks, headroom_anonymous");
     expect_problem("[machine\n", "umacct.toml:1:9: Error while parsing table header: "
                                  "expected ']', saw '\\n'");
 }

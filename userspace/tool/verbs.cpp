@@ -14,6 +14,7 @@ std::span<const Verb> verbs() {
         Verb{"limit", "set an account's limits, or list all limits", add_limit},
         Verb{"reserve", "memory that the driver must leave available", add_reserve},
         Verb{"reclaim", "give back what the driver keeps in its pools", add_reclaim},
+        Verb{"headroom", "memory that is kept free for the driver", add_headroom},
         Verb{"view", "let programs be told what memory they could have", add_view},
         Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
         Verb{"preflight", "whether so much memory could be had now", add_preflight},

@@ -27,7 +27,10 @@ Refill::Step Refill::next(const Zones &zones) {
         return reclaim(missing.pages);
     if (missing.blocks == 0)
         return {.action = Action::give_up};
-    if (!compacted_) {
+    // Compaction takes its time: where little is left, page cache is given back first, of
+    // which whole blocks come free.
+    const bool little = missing.blocks * 2 > need_.blocks;
+    if (!compacted_ && (!little || again_ || exhausted_)) {
         compacted_ = true;
         return {.action = Action::compact};
     }

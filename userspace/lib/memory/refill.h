@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// What to do next so that so much is free, from one reading to the next: page cache first,
 /// as much of it as is missing; then compaction; then, for blocks that it could not make,
-/// page cache once more. It decides; who asks it acts.
+/// page cache once more. Where few blocks are left, these two change places. It decides; who
+/// asks it acts.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,10 @@ public:
     Step next(const Zones &zones);
 
     /// What became of a step: whether the kernel gave back all it was asked for.
-    void reclaimed(bool all) { exhausted_ = !all; }
+    void reclaimed(bool all) {
+        exhausted_ = !all;
+        compacted_ &= all;
+    }
 
     /// Begins again: what could not be had then perhaps can now.
     void restart() { *this = Refill(need_); }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+#include "daemon/policy.h"
+#include "lib/error.h"
+#include "lib/host/instance.h"
+#include "lib/json.h"
+#include "lib/memory/preflight.h"
+#include "lib/units.h"
+#include "tool/arguments.h"
+#include "tool/exit_code.h"
+#include "tool/session.h"
+#include "tool/settings.h"
+#include "tool/verbs.h"
+
+namespace umacct::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+    std::optional<std::string> size;
+    std::optional<std::string> blocks;
+};
+
+/// As umacctd has it.
+struct Setting {
+    std::uint64_t bytes = 0; ///< 0: off
+    std::uint64_t block = 0;
+};
+
+Setting setting_of(const Machine &machine, const Policy &policy) {
+    return {.bytes = policy.headroom ? policy.headroom->of(machine.meminfo().total()) : 0,
+            .block = policy.headroom_blocks.value_or(default_block)};
+}
+
+std::string words_of(const Setting &setting) {
+    return setting.bytes == 0 ? "off"
+                              : fmt::format("{} in blocks of {}", format_size(setting.bytes),
+                                            format_size(setting.block));
+}
+
+/// Until the machine's next start: what is to stay is for /etc. Nobody sees half of it.
+void write_setting(const fs::path &root, const Setting &setting) {
+    const fs::path folder = root / "run/umacct.toml.d";
+    const fs::path file = folder / "headroom.toml";
+    const fs::path next = folder / "headroom.toml.new";
+    std::error_code error;
+
+    fs::create_directories(folder, error);
+    std::ofstream out(next);
+    fmt::print(out, "# By 'umacct headroom', until the machine's next start.\n[machine]\n");
+    if (setting.bytes == 0)
+        fmt::print(out, "headroom = \"off\"\n");
+    else
+        fmt::print(out, "headroom = \"{}\"\nheadroom_blocks = \"{}\"\n", setting.bytes,
+                   setting.block);
+    out.close();
+    if (out)
+        fs::rename(next, file, error);
+    if (!out || error)
+        throw Error(failure_of(out ? error.value() : errno),
+                    fmt::format("{} can't be written", file.string()), "it takes root");
+}
+
+int headroom(const Machine &machine, Output &output, const Options &options) {
+    const Setting before = setting_of(machine, read_policy(policy_files(machine.root())));
+    Setting setting = before;
+
+    if (options.blocks && !options.size)
+        throw Error(Failure::usage, "--blocks: SIZE is missing",
+                    "for example: umacct headroom 8G --blocks 64K");
+    if (options.size) {
+        setting.bytes =
+            *options.size == "off" ? 0 : read_argument("SIZE", *options.size, parse_size);
+        if (options.blocks)
+            setting.block = read_argument("--blocks", *options.blocks, parse_block);
+        if (setting.bytes > machine.meminfo().total())
+            throw Error(Failure::usage,
+                        fmt::format("SIZE: {} is more than the machine's memory",
+                                    format_size(setting.bytes)),
+                        "a tenth of it is much already");
+        write_setting(machine.root(), setting);
+    }
+    const std::optional<pid_t> daemon = Instance::running(machine.root());
+    if (options.size && daemon && kill(*daemon, SIGHUP) != 0)
+        throw Error(failure_of(errno), fmt::format("umacctd ({}) can't be told", *daemon),
+                    "it takes root");
+
+    const Need need = need_of(setting.bytes, setting.block);
+    const std::uint64_t free =
+        (Zones::read(machine.proc()).usable_blocks(need.order) << need.order) * page_size();
+    if (output.json)
+        output.document({{"headroom_bytes", setting.bytes},
+                         {"before_bytes", before.bytes},
+                         {"block_bytes", setting.block},
+                         {"free_bytes", free},
+                         {"daemon_pid", daemon ? Json(*daemon) : Json()}});
+    else if (options.size)
+        print_change(output, "headroom", words_of(before), words_of(setting));
+    else
+        fmt::print(output.out, "headroom {}; {} are free in blocks of {}\n", words_of(setting),
+                   format_size(free), format_size(setting.block));
+    if (daemon || setting.bytes == 0)
+        return 0;
+    fmt::print(output.err, "umacct: it is set, and nothing keeps it: umacctd does not run\n"
+                           "hint: systemctl enable --now umacctd\n");
+    return exit_not_enforced;
+}
+
+} // namespace
+
+Action add_headroom(CLI::App &verb) {
+    auto options = std::make_shared<Options>();
+
+    verb.add_option("SIZE", options->size, "how much, or off; nothing to print it");
+    verb.add_option("--blocks", options->blocks, "in blocks of this size; 2M unless told")
+        ->type_name("SIZE");
+    add_examples(verb, "umacct headroom\n"
+                       "umacct headroom 8G\n"
+                       "umacct headroom off");
+    return
+        [options](Session &session) { return headroom(session.machine, session.output, *options); };
+}
+
+} // namespace umacct::tool
