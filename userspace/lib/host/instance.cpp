@@ -21,7 +21,8 @@ fs::path folder_of(const fs::path &root) {
 }
 
 int open_lock(const fs::path &root, int flags) {
-    return open((folder_of(root) / "lock").c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644);
+    // Whoever may read it could lock it, too.
+    return open((folder_of(root) / "lock").c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 struct flock whole_file() {
@@ -56,6 +57,8 @@ std::optional<pid_t> Instance::running(const fs::path &root) {
     const FileDescriptor file(open_lock(root, O_RDONLY));
     struct flock lock = whole_file();
 
+    if (file.get() < 0 && failure_of(errno) == Failure::permission)
+        throw Error(Failure::permission, "whether umacctd runs is for root to know");
     // To ask is to say which lock one would take.
     if (file.get() < 0 || fcntl(file.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ||
         lock.l_pid <= 0)

@@ -17,7 +17,8 @@ public:
     /// Takes the lock, below root. Throws Error when another has it.
     explicit Instance(const std::filesystem::path &root);
 
-    /// The process that runs; empty for none.
+    /// The process that runs; empty for none. Throws Error (permission) where the caller may
+    /// not know.
     static std::optional<pid_t> running(const std::filesystem::path &root);
 
 private:

@@ -92,7 +92,15 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
                         "a tenth of it is much already");
         write_setting(machine.root(), setting);
     }
-    const std::optional<pid_t> daemon = Instance::running(machine.root());
+    std::optional<pid_t> daemon;
+    bool known = true;
+    try {
+        daemon = Instance::running(machine.root());
+    } catch (const Error &error) {
+        if (options.size || error.failure() != Failure::permission)
+            throw;
+        known = false;
+    }
     if (options.size && daemon && kill(*daemon, SIGHUP) != 0)
         throw Error(failure_of(errno), fmt::format("umacctd ({}) can't be told", *daemon),
                     "it takes root");
@@ -111,7 +119,7 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
     else
         fmt::print(output.out, "headroom {}; {} are free in blocks of {}\n", words_of(setting),
                    format_size(free), format_size(setting.block));
-    if (daemon || setting.bytes == 0)
+    if (daemon || !known || setting.bytes == 0)
         return 0;
     fmt::print(output.err, "umacct: it is set, and nothing keeps it: umacctd does not run\n"
                            "hint: systemctl enable --now umacctd\n");
