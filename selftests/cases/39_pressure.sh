@@ -21,7 +21,7 @@ ask small alloc 4K 1
 
 # Until some ticks have fallen into it: pages have to be found and cleared.
 takes_its_time() {
-	ask holder alloc 64M 4
+	ask holder alloc 1M 64
 	ask holder free all
 	[ "$(shown parent/leaf alloc_time)" -ge 20000000 ]
 }

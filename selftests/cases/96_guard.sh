@@ -65,13 +65,12 @@ thawed() { # NAME
 
 leak() { # NAME
 	start_in "$1" "$1"
-	tell "$1" fill "$((1 + $(seeded 1 4)))M"
+	tell "$1" fill "$((64 + $(seeded 1 192)))K"
 }
 
 sudden_load() { # NAME
 	start_in "$1" "$1"
-	tell "$1" fill "$((16 + $(seeded 2 32)))M"
-	tell "$1" fill 1M
+	tell "$1" fill "$((512 + $(seeded 2 512)))K"
 }
 
 # In a file system without a disk: memory of the CPU's side, and as much as there is.
@@ -85,7 +84,7 @@ cpu_leak() { # NAME
 fork_bomb() { # NAME
 	fork_bomb_size=$((8 + $(seeded 3 8)))
 	for _ in $(seq $((($(obtainable) + RESERVE) / fork_bomb_size))); do
-		in_cgroup_exec "$1" rmtool "alloc ${fork_bomb_size}M" pause >/dev/null 2>&1 &
+		in_cgroup_exec "$1" rmtool "alloc 1M $fork_bomb_size" pause >/dev/null 2>&1 &
 		holders="$holders $!"
 	done
 }
@@ -113,7 +112,7 @@ scenario() {
 			break
 		fi
 		# What a healthy server does meanwhile.
-		if ask server alloc 16M; then
+		if ask server alloc 1M; then
 			ask server free last
 		else
 			refused=$((refused + 1))
@@ -137,7 +136,7 @@ mkdir "$TEST_DIR/disk"
 mount -t tmpfs -o size=100% guard "$TEST_DIR/disk"
 cgroup_leaf server
 start_in server server
-ask server alloc "$((256 + $(seeded 4 256)))M"
+ask server alloc 1M $((256 + $(seeded 4 256)))
 umacct reserve ${RESERVE}M >/dev/null
 diag "$(printf '%-12s %-6s %8s %8s  %s' who guard lowest refused stopped), seed $SEED, MiB"
 
@@ -174,12 +173,12 @@ frozen_now() { # NAME
 stops_in() { # NAME
 	cgroup_leaf "$1"
 	start_in "$1" "$1"
-	ask "$1" alloc $(($(obtainable) - FLOOR - 120))M
+	ask "$1" alloc 1M $(($(obtainable) - FLOOR - 120))
 	stops_from=$(now_ms)
-	ask "$1" alloc 60M
+	ask "$1" alloc 1M 60
 	stops_alone=$(($(now_ms) - stops_from))
 	stops_from=$(now_ms)
-	tell "$1" alloc $(($(obtainable) - FLOOR + 20))M
+	tell "$1" alloc 1M $(($(obtainable) - FLOOR + 20))
 	until frozen_now "$1" || [ $(($(now_ms) - stops_from)) -ge 5000 ]; do
 		:
 	done
@@ -207,7 +206,7 @@ cgroup_leaf all
 # It doesn't hear SIGTERM.
 # shellcheck disable=SC2016 # expands in the inner shell
 start_in all all sh -c 'trap "" TERM; exec rmtool "$@"' rmtool
-tell all fill 2M
+tell all fill 1M
 check "in their order, they end in its death" eventually grep -q "guard: kill $(cgroup_path all): " "$LOG"
 is "each of them was taken" \
 	"$(sed -n 's/.*guard: \(reclaim\|set the reserve to\|freeze\|ask to end\|kill\) .*/\1/p' "$LOG" | head -n 2 | xargs)" \
