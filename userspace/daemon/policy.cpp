@@ -414,16 +414,16 @@ std::optional<std::string> Rule::drop_ins() const {
 
     if (!unit)
         return std::nullopt;
-    std::string_view name = *unit;
-    if (name.ends_with(suffix))
-        name.remove_suffix(suffix.size());
-    else if (!name.ends_with('*'))
+    std::string_view service = *unit;
+    if (service.ends_with(suffix))
+        service.remove_suffix(suffix.size());
+    else if (!service.ends_with('*'))
         return std::nullopt;
-    if (name.ends_with("-*") || name.ends_with("@*"))
-        name.remove_suffix(1);
-    if (name.find_first_of("*?/") != std::string_view::npos)
+    if (service.ends_with("-*") || service.ends_with("@*"))
+        service.remove_suffix(1);
+    if (service.find_first_of("*?/") != std::string_view::npos)
         return std::nullopt;
-    return fmt::format("{}{}.d", name, suffix);
+    return fmt::format("{}{}.d", service, suffix);
 }
 
 const Rule *Policy::match(const Subject &subject) const {

@@ -154,7 +154,7 @@ TEST(Message, OfAStatus) {
                          {UMACCT_A_STATUS_DRIVER_STATE, UMACCT_A_STATUS_UVM_STATE,
                           UMACCT_A_STATUS_FLAGS, UMACCT_A_STATUS_ACCOUNTS, UMACCT_A_STATUS_CLIENTS,
                           UMACCT_A_STATUS_RECORDS, UMACCT_A_STATUS_CHARGE_DEFAULT},
-                         {UMACCT_A_STATUS_HOOK});
+                         {UMACCT_A_STATUS_HOOK, UMACCT_A_STATUS_RECLAIMED});
 
     EXPECT_EQ(s.module_version, std::to_string(UMACCT_A_STATUS_MODULE_VERSION));
     EXPECT_EQ(s.driver_state, static_cast<umacct_driver_state>(UMACCT_A_STATUS_DRIVER_STATE));
