@@ -96,7 +96,7 @@ class Comparison:
 
     def accounts(self):
         return self.rows("account-get", "accounts", ("ls",), lambda one: one["path"],
-                         ("owner", "uncharged_bytes"))
+                         ("owner", "uncharged_bytes", "memory_pressure"))
 
     def clients(self):
         return self.rows("client-get", "clients", ("ps",), lambda one: one["comm"],
