@@ -18,7 +18,7 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-#define ORDERS	11
+#include "nvfake.h"
 
 #define NV_OK	0x00
 
@@ -33,13 +33,6 @@ struct pool {
 	struct shrinker embedded;
 #endif
 };
-
-/* Those of the driver that somebody else calls, or looks for. */
-extern struct pool *sysmem_page_pools[MAX_NUMNODES][ORDERS];
-u32 nv_alloc_pages(void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache, u8 zeroed,
-		   u8 unencrypted, s32 node, u64 *ptes, void **priv);
-void nv_free_system_pages(void *at);
-void nv_free_contig_pages(void *at);
 
 struct pool *sysmem_page_pools[MAX_NUMNODES][ORDERS];
 

@@ -51,7 +51,7 @@ struct Status {
     std::uint64_t events_lost = 0;
     std::string charge_reason; ///< why charging can't be switched on; empty where it can
     std::uint64_t unattributed_count = 0;
-    std::uint64_t available = 0; ///< that the driver could have, but for the reserve
+    std::uint64_t available = 0;        ///< that the driver could have, but for the reserve
     std::optional<std::uint64_t> pools; ///< freed, and kept by the driver; empty: not known
     std::vector<Hook> hooks;
 

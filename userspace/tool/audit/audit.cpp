@@ -259,7 +259,8 @@ Json difference(const Json &later, const Json &earlier) {
 
     for (const auto &[key, value] : later["machine"].items()) {
         if (is_known(later["machine"], key) && is_known(earlier["machine"], key))
-            machine[key] = difference(value.get<std::int64_t>(), number_of(earlier["machine"], key));
+            machine[key] =
+                difference(value.get<std::int64_t>(), number_of(earlier["machine"], key));
         else
             machine[key] = nullptr;
     }
