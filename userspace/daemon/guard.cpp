@@ -397,28 +397,33 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
         if (step == GuardStep::reserve ? raised_from_.has_value() : !about)
             continue;
         actions.push_back(step == GuardStep::reserve ? raise_reserve() : take(step, *about));
-        if (about) {
-            // The one whom it is about is the last.
-            auto it = std::ranges::find_if(touched_, [&](const Touched &each) {
-                return each.suspect.holder.path == about->holder.path &&
-                       each.suspect.holder.id == about->holder.id;
-            });
-            if (it == touched_.end())
-                it = touched_.insert(it, Touched{});
-            std::rotate(it, it + 1, touched_.end());
-            Touched &its = touched_.back();
-            its.suspect = *about;
-            its.next = i + 1;
-            its.time = now;
-            its.frozen = (its.frozen && step != GuardStep::signal) || step == GuardStep::freeze;
-            its.killed = step == GuardStep::kill;
-        }
+        if (about)
+            touch(*about, i);
         break;
     }
     step_at_ = now + std::chrono::nanoseconds(policy_.wait_ns);
     if (!actions.empty())
         obtainable_then_ = obtainable_;
     return actions;
+}
+
+void Guard::touch(const Suspect &about, std::size_t index) {
+    const GuardStep step = policy_.steps[index];
+    // The one whom it is about is the last.
+    auto it = std::ranges::find_if(touched_, [&](const Touched &each) {
+        return each.suspect.holder.path == about.holder.path &&
+               each.suspect.holder.id == about.holder.id;
+    });
+
+    if (it == touched_.end())
+        it = touched_.insert(it, Touched{});
+    std::rotate(it, it + 1, touched_.end());
+    Touched &its = touched_.back();
+    its.suspect = about;
+    its.next = index + 1;
+    its.time = reading_->time;
+    its.frozen = (its.frozen && step != GuardStep::signal) || step == GuardStep::freeze;
+    its.killed = step == GuardStep::kill;
 }
 
 Guard::Action Guard::take(GuardStep step, Suspect suspect) {

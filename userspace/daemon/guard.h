@@ -145,6 +145,8 @@ private:
     std::optional<Suspect> suspect(const std::vector<Holder> &holders) const;
     std::vector<Action> step(const std::vector<Holder> &holders);
     Action take(GuardStep step, Suspect suspect);
+    /// Remembers the step of that index against it.
+    void touch(const Suspect &about, std::size_t index);
     Action raise_reserve();
     Action action(GuardStep step, std::optional<Suspect> suspect, std::uint64_t bytes) const;
     std::uint64_t missing() const;

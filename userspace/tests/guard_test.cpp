@@ -352,14 +352,14 @@ World healthy_world(Seeded &seeded) {
     double rest = most * seeded.from_to(0.2, 0.5);
 
     world.total = bytes(total);
-    world.courses.push_back(
+    world.courses.emplace_back(
         healthy(seeded, "/system.slice/vllm.service", (most - rest) / 1.05, 0.05));
     for (std::size_t i = 0; i < others; ++i) {
         const double share = rest / static_cast<double>(others);
         const double part = seeded.scaled(0.01, 2);
 
-        world.courses.push_back(healthy(seeded, "/system.slice/s" + std::to_string(i) + ".service",
-                                        share / (1 + part), part));
+        world.courses.emplace_back(healthy(
+            seeded, "/system.slice/s" + std::to_string(i) + ".service", share / (1 + part), part));
     }
     return world;
 }
@@ -379,7 +379,7 @@ void add_leak(World &world, Seeded &seeded, bool on_cpu, bool sudden) {
     const auto taken = taking(world, rate, world.begins, static_cast<double>(world.total) * 0.2);
 
     world.culprits = {path};
-    world.courses.push_back([=](double time) {
+    world.courses.emplace_back([=](double time) {
         const std::uint64_t held = bytes(base + taken(time));
 
         return on_cpu ? holder(path, 0, held) : holder(path, held);
@@ -395,11 +395,11 @@ void add_bomb(World &world, Seeded &seeded, bool of_cgroups) {
 
     world.culprits = {top};
     if (!of_cgroups) {
-        world.courses.push_back(
+        world.courses.emplace_back(
             [=](double time) { return holder(top, bytes(std::floor(started(time)) * size)); });
         return;
     }
-    world.courses.push_back([=](double time) {
+    world.courses.emplace_back([=](double time) {
         Holder group = holder(top, bytes(std::floor(started(time)) * size));
 
         group.whole = false;
@@ -409,7 +409,7 @@ void add_bomb(World &world, Seeded &seeded, bool of_cgroups) {
         const std::string path = top + "/run-" + std::to_string(i) + ".scope";
 
         world.culprits.push_back(path);
-        world.courses.push_back(
+        world.courses.emplace_back(
             [=](double time) { return holder(path, started(time) > i + 1 ? bytes(size) : 0); });
     }
 }
@@ -420,6 +420,27 @@ struct Run {
     double low_at = INFINITY; ///< when the floor was reached for good, to a millisecond
     bool dips = false;        ///< it was reached before
 };
+
+/// Between two times: when less than the floor could be had first.
+double crossing(const World &world, double floor, double above, double below) {
+    while (below - above > 0.001) {
+        const double middle = (below + above) / 2;
+
+        (static_cast<double>(world.available(middle)) < floor ? below : above) = middle;
+    }
+    return above;
+}
+
+void note(Run &run, World &world, const std::vector<Action> &actions, double now) {
+    for (const Action &action : actions) {
+        if (action.again)
+            continue;
+        run.done.emplace_back(now, action);
+        if (action.step == GuardStep::freeze && !action.undo &&
+            std::ranges::find(world.culprits, action.path()) != world.culprits.end())
+            world.stopped = std::min(world.stopped, now);
+    }
+}
 
 Run run(World &world, const GuardPolicy &policy, double until = 9000) {
     Guard guard(policy, world.total, "/self");
@@ -435,13 +456,7 @@ Run run(World &world, const GuardPolicy &policy, double until = 9000) {
             run.dips = run.dips || run.low_at < INFINITY;
             run.low_at = INFINITY;
         } else if (run.low_at == INFINITY) {
-            double low = now;
-
-            for (run.low_at = last; low - run.low_at > 0.001;) {
-                const double middle = (low + run.low_at) / 2;
-
-                (static_cast<double>(world.available(middle)) < floor ? low : run.low_at) = middle;
-            }
+            run.low_at = crossing(world, floor, last, now);
         }
         last = now;
         // Long enough for another step.
@@ -449,16 +464,8 @@ Run run(World &world, const GuardPolicy &policy, double until = 9000) {
             break;
         const auto time =
             start + std::chrono::duration_cast<Guard::Duration>(std::chrono::duration<double>(now));
-        if (guard.read({time, available, 0, {}})) {
-            for (const Action &action : guard.decide(world.holders(now))) {
-                if (action.again)
-                    continue;
-                run.done.emplace_back(now, action);
-                if (action.step == GuardStep::freeze && !action.undo &&
-                    std::ranges::find(world.culprits, action.path()) != world.culprits.end())
-                    world.stopped = std::min(world.stopped, now);
-            }
-        }
+        if (guard.read({time, available, 0, {}}))
+            note(run, world, guard.decide(world.holders(now)), now);
         now = std::chrono::duration<double>(guard.due() - start).count();
     }
     return run;
@@ -534,7 +541,7 @@ TEST(GuardSeeded, InAnHourOfHealthyChurnNobodyIs) {
         const double size = static_cast<double>(world.total) * 0.25;
 
         // Now and then somebody takes all there is, for a moment.
-        world.courses.push_back([=](double time) {
+        world.courses.emplace_back([=](double time) {
             return holder("/user.slice/user-1000.slice/session-1.scope",
                           std::fmod(time, period) < lasts ? bytes(size) : 100 * mib);
         });

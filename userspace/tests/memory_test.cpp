@@ -227,7 +227,7 @@ TEST(Preflight, FourAnswers) {
 }
 
 TEST(Preflight, WhatIsToBeGivenBack) {
-    const Preflight answer = ask(zones_with(10, 512), survey_with(9, 0, 8 * 512));
+    const Preflight answer = ask(zones_with(10, 512), survey_with(9, 0, 8UL * 512));
 
     EXPECT_EQ(answer.prospect, Prospect::after_reclaim);
     EXPECT_EQ(answer.free, 10 * block);
@@ -235,7 +235,7 @@ TEST(Preflight, WhatIsToBeGivenBack) {
 }
 
 TEST(Preflight, PageCacheInPlacesForDevicesIsOfNoUse) {
-    const Procfs machine{.free = 16 * 512 + 20, .cma = 2 * 512, .large = 7};
+    const Procfs machine{.free = 16UL * 512 + 20, .cma = 2UL * 512, .large = 7};
 
     EXPECT_EQ(ask(machine.zones(), survey_with(3, 0, 2 * 512 + 1100)).prospect, Prospect::none);
     EXPECT_EQ(ask(machine.zones(), survey_with(4, 0, 2 * 512 + 1100)).prospect,
@@ -289,7 +289,7 @@ TEST(Refill, PiecesArePutTogetherThenPageCacheOnceMore) {
 
 TEST(Refill, WhereFewBlocksAreLeftPageCacheComesFirst) {
     Refill refill(need_of(20 * block, block));
-    const Zones pieces = zones_with(4, 17 * 512);
+    const Zones pieces = zones_with(4, 17UL * 512);
 
     EXPECT_EQ(refill.next(pieces).bytes, 16 * block);
     EXPECT_EQ(refill.next(pieces).action, Refill::Action::compact);
@@ -427,7 +427,7 @@ TEST(Instance, IsOne) {
 
 class ReclaimerTest : public testing::Test {
 protected:
-    std::string read(const std::filesystem::path &file) const {
+    static std::string read(const std::filesystem::path &file) {
         std::ifstream in(file);
         std::ostringstream text;
 

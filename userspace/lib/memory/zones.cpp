@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -161,6 +162,18 @@ void add(std::vector<std::uint64_t> &to, const std::vector<std::uint64_t> &count
         to[order] += counts[order];
 }
 
+/// Of the blocks of each type, those that are kept for others or taken out of use.
+std::uint64_t reserved_blocks(const std::vector<std::string> &types,
+                              const std::vector<std::uint64_t> &counts) {
+    std::uint64_t blocks = 0;
+
+    for (std::size_t i = 0; i < std::min(types.size(), counts.size()); ++i) {
+        if (types[i] == "HighAtomic" || types[i] == "Isolate")
+            blocks += counts[i];
+    }
+    return blocks;
+}
+
 /// Free blocks by type, then how many of the larger blocks are of which type.
 void read_pagetypeinfo(std::istream &pagetypeinfo, std::vector<Zone> &zones) {
     std::vector<std::string> types;
@@ -191,12 +204,7 @@ void read_pagetypeinfo(std::istream &pagetypeinfo, std::vector<Zone> &zones) {
                     add(zone->unusable, read_numbers(line));
                 continue;
             }
-            const auto counts = read_numbers(line);
-            zone->reserved = 0;
-            for (std::size_t i = 0; i < std::min(types.size(), counts.size()); ++i) {
-                if (types[i] == "HighAtomic" || types[i] == "Isolate")
-                    zone->reserved += counts[i] * pages_per_block;
-            }
+            zone->reserved = pages_per_block * reserved_blocks(types, read_numbers(line));
         }
     }
 }

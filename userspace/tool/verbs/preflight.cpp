@@ -159,6 +159,7 @@ std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &
     }
 
     std::vector<Holder> list;
+    list.reserve(by_path.size());
     for (auto &[path, holder] : by_path)
         list.push_back(std::move(holder));
     return list;
@@ -192,8 +193,8 @@ int exit_code_of(Prospect prospect) {
 }
 
 std::string reason_of(const Preflight &answer, const Asked &asked, std::uint64_t total) {
-    const std::string free = fmt::format("{} are free in blocks of {}", format_size(answer.free),
-                                         format_size(asked.block));
+    std::string free = fmt::format("{} are free in blocks of {}", format_size(answer.free),
+                                   format_size(asked.block));
 
     switch (answer.prospect) {
     case Prospect::fits:
