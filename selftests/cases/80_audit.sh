@@ -73,8 +73,12 @@ is "and so did charged" $(($(part driver_charged) - charged)) $SIZE
 within "the unexplained is what it was" "$(part unexplained)" "$unexplained" $((3 * MIB))
 diag "of the driver's bookkeeping: $(part bookkeeping_slab) in slab, $(part bookkeeping_vmalloc) in vmalloc"
 # At least the address of each page; nobody is charged for that.
-check "the driver's bookkeeping is known" \
-	[ $(($(bookkeeping) - bookkept)) -ge $((2 * SIZE * 8 / PAGE)) ]
+if [ "$(uname -m)" = aarch64 ]; then
+	skip "the driver's bookkeeping is known" "on arm64 it isn't in caches of the driver's own"
+else
+	check "the driver's bookkeeping is known" \
+		[ $(($(bookkeeping) - bookkept)) -ge $((2 * SIZE * 8 / PAGE)) ]
+fi
 check "who is charged isn't for it" \
 	[ $(($(kernel_objects charged) - objects)) -lt $((SIZE * 8 / PAGE)) ]
 
