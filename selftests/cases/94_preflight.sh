@@ -69,8 +69,10 @@ diag "$(umacct preflight 1G)"
 missing=$(answered to_reclaim)
 preflight 1G --fix
 is "mended: yes" "$answer $code" "yes 0"
-within "what was missing was given back, and a twentieth" "$(answered reclaimed)" "$missing" \
-	$((missing / 20))
+# What was given back may lie beside what stays: then it is more, on a machine this small.
+within "what was missing was given back, and little more" "$(answered reclaimed)" "$missing" \
+	$((missing / 20 + 128 * MIB))
+diag "$((missing / MIB)) MiB were missing, $(($(answered reclaimed) / MIB)) were given back, $(answered compactions) compactions"
 check "and so it is" ask taker alloc 2M 512
 preflight 1700M
 is "more than there is: no" "$answer $code" "no 8"

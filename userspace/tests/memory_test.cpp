@@ -301,6 +301,26 @@ TEST(Refill, WhereFewBlocksAreLeftPageCacheComesFirst) {
     EXPECT_EQ(refill.next(pieces).action, Refill::Action::give_up);
 }
 
+TEST(Refill, AsLongAsItGetsFurther) {
+    Refill refill(need_of(20 * block, block));
+    std::uint64_t missing = 8;
+    std::uint64_t bytes = 0;
+
+    // Half of what is given back is whole blocks, until two are missing.
+    for (;;) {
+        const Refill::Step step = refill.next(zones_with(20 - missing, 10UL * 512));
+
+        if (step.action == Refill::Action::give_up)
+            break;
+        if (step.action != Refill::Action::reclaim)
+            continue;
+        bytes += step.bytes;
+        missing = std::max<std::uint64_t>(2, missing - step.bytes / block / 2);
+    }
+    EXPECT_EQ(missing, 2U);
+    EXPECT_EQ(bytes, (8 + 4 + 2) * block);
+}
+
 TEST(Refill, WhereNoPageCacheIsLeft) {
     Refill refill(need_of(20 * block, block));
 

@@ -34,8 +34,11 @@ Refill::Step Refill::next(const Zones &zones) {
         compacted_ = true;
         return {.action = Action::compact};
     }
-    if (!again_) {
+    // Once more as long as it helps: what is given back lies where it lay, and few blocks of
+    // it may be whole.
+    if (!again_ || (pages_left_ == 0 && missing.blocks < lacked_)) {
         again_ = true;
+        lacked_ = missing.blocks;
         pages_left_ = missing.blocks << need_.order;
     }
     if (pages_left_ > 0 && !exhausted_) {
