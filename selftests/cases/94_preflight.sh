@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # cell: amd64-6.12-550
+# boot:
 #
 # What "umacct preflight" answers is what then happens: over random states of a machine,
 # with page cache, shared memory and the driver's own memory in pieces, it never says yes

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # cell: amd64-6.12-550
+# boot:
 #
 # Headroom: umacctd keeps memory free in blocks that the driver can use, gives back what is
 # missing for that and no more, and puts together what is in pieces. A model's load beside a

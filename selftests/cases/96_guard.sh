@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # cell: amd64-6.12-550
+# boot:
 #
 # The guard: where memory runs short, the one who took it is stopped, and the healthy server
 # beside it goes on. The same with a guard and without; "SEED=2 96_guard.sh" takes other sizes.

@@ -4,7 +4,7 @@
 #
 # What the head of a case says of the machine that it needs:
 #
-#   # boot: PARAMETERS   one of its own, booted with those
+#   # boot: [PARAMETERS] one of its own, with nothing left of others; booted with those
 #   # image: NAME        one that has what vm/images/NAME.sh says; cases with the same image
 #                        share it
 #   # cell: CELL         it runs in this cell alone
