@@ -150,6 +150,7 @@ done
 policy "floor = \"${FLOOR}M\"" 'for = "0"' 'steps = ["freeze"]' 'release = "200ms"'
 check "the daemon starts" daemon_start
 check "and says that it is on guard" eventually grep -q 'guard: on' "$LOG"
+watch_events
 for who in leak sudden_load cpu_leak fork_bomb; do
 	scenario $who yes
 	is "$who: the one who took it is stopped" "$stopped" $who
@@ -159,6 +160,14 @@ for who in leak sudden_load cpu_leak fork_bomb; do
 		grep -q "guard: freeze $(cgroup_path ${who}_yes): .* could be had, floor 300.00 MiB" "$LOG"
 	check "$who: and undone" eventually grep -q "guard: thaw $(cgroup_path ${who}_yes): " "$LOG"
 done
+watched_freezes() {
+	for watched_who in leak sudden_load cpu_leak fork_bomb; do
+		grep '"type":"guard","step":"freeze","undo":false' "$EVENTS" |
+			grep -q "\"path\":\"$(cgroup_path ${watched_who}_yes)\"" || return 1
+	done
+}
+check "umacct watch tells of each" eventually watched_freezes
+kill "$watcher"
 is "the server was never touched" "$(grep -c "$(cgroup_path server)" "$LOG")" 0
 
 # --- how soon -----------------------------------------------------------------------

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -18,6 +20,7 @@
 #include "daemon/log.h"
 #include "daemon/signals.h"
 #include "lib/error.h"
+#include "lib/json.h"
 
 namespace umacct {
 
@@ -30,27 +33,44 @@ constexpr auto tick_interval = 1s;
 /// Of what the guard did, in the journal: "journalctl MESSAGE_ID=...".
 constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
 
-/// What led to it, as numbers.
-JournalFields fields_of(const Guard::Action &action, const GuardPolicy &policy) {
-    JournalFields fields{{"MESSAGE_ID", guard_message},
-                         {"UMACCT_STEP", std::string(name_of(action.step))},
-                         {"UMACCT_UNDO", action.undo ? "1" : "0"},
-                         {"UMACCT_DRY_RUN", policy.dry_run ? "1" : "0"},
-                         {"UMACCT_OBTAINABLE", std::to_string(action.obtainable)},
-                         {"UMACCT_FLOOR", std::to_string(action.floor)},
-                         {"UMACCT_PRESSURE", fmt::format("{:.2f}", action.pressure)},
-                         {"UMACCT_FOR_MS", std::to_string(action.for_.count())},
-                         {"UMACCT_BYTES", std::to_string(action.bytes)}};
+/// What was done, to whom, and the numbers that led to it.
+Json event_of(const Guard::Action &action, const std::string &line, bool failed, bool dry_run) {
+    Json event{{"type", "guard"},
+               {"step", name_of(action.step)},
+               {"undo", action.undo},
+               {"dry_run", dry_run},
+               {"failed", failed},
+               {"obtainable_bytes", action.obtainable},
+               {"floor_bytes", action.floor},
+               {"pressure_percent", action.pressure},
+               {"for_ms", action.for_.count()},
+               {"size_bytes", action.bytes},
+               {"text", line}};
 
     if (action.suspect) {
         const Suspect &suspect = *action.suspect;
 
-        fields.insert(fields.end(), {{"UMACCT_CGROUP", suspect.holder.path},
-                                     {"UMACCT_DRIVER", std::to_string(suspect.holder.driver)},
-                                     {"UMACCT_OTHER", std::to_string(suspect.holder.other)},
-                                     {"UMACCT_GROWN", std::to_string(suspect.grown)},
-                                     {"UMACCT_WITHIN_S", std::to_string(suspect.within.count())},
-                                     {"UMACCT_OVER_SOFT", std::to_string(suspect.over_soft)}});
+        event.update({{"path", suspect.holder.path},
+                      {"driver_bytes", suspect.holder.driver},
+                      {"other_bytes", suspect.holder.other},
+                      {"grown_bytes", suspect.grown},
+                      {"within_s", suspect.within.count()},
+                      {"over_soft_bytes", suspect.over_soft}});
+    }
+    return event;
+}
+
+/// The same in the journal: UMACCT_FLOOR_BYTES and so on.
+JournalFields fields_of(const Json &event) {
+    JournalFields fields{{"MESSAGE_ID", guard_message}};
+
+    for (const auto &[key, value] : event.items()) {
+        std::string name = "UMACCT_" + key;
+
+        std::transform(name.begin(), name.end(), name.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+        fields.emplace_back(std::move(name),
+                            value.is_string() ? value.get<std::string>() : value.dump());
     }
     return fields;
 }
@@ -64,14 +84,18 @@ std::string rules_of(const Policy &policy) {
 Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
                const std::filesystem::path &root)
     : instance_(root),
+      events_(root),
       connection_(std::move(connect)),
       machine_(proc, root),
       enforcer_(connection_, machine_, read_policy(policy_files(root)),
                 [](const std::string &line) { log_line(Level::notice, line); }),
       guard_(connection_, machine_,
              [this](const Guard::Action &action, const std::string &line, bool failed) {
-                 log_event(failed ? Level::error : Level::warning, line,
-                           fields_of(action, enforcer_.policy().guard.value_or(GuardPolicy{})));
+                 const auto &policy = enforcer_.policy().guard;
+                 const Json event = event_of(action, line, failed, policy && policy->dry_run);
+
+                 log_event(failed ? Level::error : Level::warning, line, fields_of(event));
+                 events_.append(json_text(merged(json_document(""), event)));
              }),
       watch_(machine_.cgroups()),
       headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}

@@ -12,6 +12,7 @@
 #include "daemon/guard_host.h"
 #include "daemon/headroom.h"
 #include "lib/host/cgroup_watch.h"
+#include "lib/host/event_file.h"
 #include "lib/host/instance.h"
 #include "lib/machine.h"
 #include "lib/module/connection.h"
@@ -42,6 +43,7 @@ private:
     std::chrono::milliseconds patience() const;
 
     Instance instance_;
+    EventFile events_;
     Connection connection_;
     Machine machine_;
     Enforcer enforcer_;

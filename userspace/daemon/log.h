@@ -16,7 +16,7 @@ enum class Level { error = 3, warning = 4, notice = 5, info = 6 };
 void log_line(Level level, const std::string &text);
 
 /// Names and values of an entry in the journal.
-using JournalFields = std::vector<std::pair<const char *, std::string>>;
+using JournalFields = std::vector<std::pair<std::string, std::string>>;
 
 /// A line that programs are to find, too: in the journal, with these fields.
 void log_event(Level level, const std::string &text, const JournalFields &fields);

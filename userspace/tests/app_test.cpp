@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The tool as its users meet it: exit codes, messages, tables, JSON.
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <sstream>
 
 #include <unistd.h>
@@ -9,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/host/event_file.h"
+#include "lib/json.h"
 #include "tests/tool_fixture.h"
 
 namespace umacct {
@@ -740,6 +744,62 @@ TEST_F(App, WatchOfATargetLeavesTheOthersOut) {
     const auto lines = lines_of(run({"watch", "42", "--json"}).out);
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_EQ(lines[0]["seq"], 2);
+}
+
+TEST_F(App, WatchTellsWhatTheGuardDid) {
+    const EventFile events(sandbox_.proc().parent_path());
+    const auto step = [](const char *path, const char *text) {
+        Json line = json_document("");
+
+        line.update({{"type", "guard"},
+                     {"step", "freeze"},
+                     {"undo", false},
+                     {"dry_run", false},
+                     {"failed", false},
+                     {"obtainable_bytes", 1},
+                     {"floor_bytes", 2},
+                     {"pressure_percent", 0.5},
+                     {"for_ms", 3},
+                     {"size_bytes", 0},
+                     {"text", text},
+                     {"path", path}});
+        return json_text(line);
+    };
+
+    sandbox_.write("run/umacctd/events", step("/a", "long ago") + "\n");
+    fake_.while_watching = [&] {
+        events.append(step("/a.slice/big.service", "guard: fr\x1b"
+                                                   "eeze"));
+    };
+    fake_.to_receive = {{}, {}};
+    const Ran ran = run({"watch"});
+    EXPECT_EQ(ran.out.find("long ago"), std::string::npos);
+    EXPECT_NE(ran.out.find("  guard            guard: fr?eeze\n"), std::string::npos) << ran.out;
+    EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 3);
+
+    const auto lines = lines_of(run({"watch", "--json", "42"}).out);
+    ASSERT_EQ(lines.size(), 3U);
+    EXPECT_EQ(schema_of("watch", lines[0]), "") << lines[0];
+    EXPECT_EQ(lines[0]["path"], "/a.slice/big.service");
+
+    fake_.while_watching = [&] { events.append(step("/b", "another's")); };
+    EXPECT_EQ(run({"watch", "42"}).out, "");
+}
+
+TEST_F(App, WatchReadsOnWhereTheGuardBeganAnew) {
+    const EventFile events(sandbox_.proc().parent_path());
+    const std::string line = json_text({{"path", "/a"}, {"text", std::string(1000, 'x')}});
+
+    sandbox_.write("run/umacctd/events", "");
+    fake_.while_watching = [&] {
+        for (int i = 0; i < 200; ++i)
+            events.append(line);
+    };
+    fake_.to_receive = {{}, {}};
+    const Ran ran = run({"watch"});
+    EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 600);
+    EXPECT_LE(std::filesystem::file_size(sandbox_.proc().parent_path() / "run/umacctd/events"),
+              300U << 10);
 }
 
 TEST_F(App, WatchCountsWhatAGapLost) {

@@ -60,6 +60,8 @@ public:
 
     Received receive(std::chrono::milliseconds /*timeout*/) override {
         module_.status.events_sent += std::exchange(module_.sent_while_watching, 0);
+        if (module_.while_watching)
+            module_.while_watching();
         if (received_ == module_.to_receive.size())
             return {.events = {}, .overrun = false, .gone = true};
         return module_.to_receive[received_++];

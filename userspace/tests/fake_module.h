@@ -25,6 +25,7 @@ struct FakeModule {
     std::vector<Received> to_receive; ///< answers of receive(), in order; gone after the last
 
     std::uint64_t sent_while_watching = 0; ///< added to events_sent by the first receive()
+    std::function<void()> while_watching;  ///< called by each receive()
 
     int interruptions = 0;          ///< that many dumps are interrupted
     std::optional<int> fail_with;   ///< errno that everything gets

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <chrono>
+#include <ctime>
+#include <iomanip>
 #include <memory>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
@@ -8,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/host/event_file.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -24,7 +28,8 @@ using namespace std::chrono_literals;
 
 /// How long it must be quiet after an overrun before what was lost is counted.
 constexpr auto quiet_time = 200ms;
-constexpr auto for_ever = -1ms;
+/// How often what umacctd did is looked for: nobody wakes us for it.
+constexpr auto look_interval = 500ms;
 /// How long names that were read are good for.
 constexpr auto names_age = 1s;
 
@@ -32,7 +37,11 @@ class Watcher {
 public:
     /// path: the only cgroup whose events are printed, with those below it.
     Watcher(Module &module, Machine &machine, Output &output, std::string path)
-        : module_(module), machine_(machine), output_(output), path_(std::move(path)) {
+        : module_(module),
+          machine_(machine),
+          output_(output),
+          path_(std::move(path)),
+          steps_(machine.root()) {
         module_.subscribe();
         last_ = module_.status().events_sent;
     }
@@ -43,11 +52,15 @@ public:
 
         while (true) {
             const EventBatch batch =
-                module_.receive(overrun ? quiet_time : std::chrono::milliseconds(for_ever));
+                module_.receive(overrun ? quiet_time : std::chrono::milliseconds(look_interval));
+            const std::vector<std::string> steps = steps_.take();
 
-            refresh_names();
+            if (!batch.events.empty() || !steps.empty())
+                refresh_names();
             for (const Event &event : batch.events)
                 take(event);
+            for (const std::string &step : steps)
+                take_step(step);
             if (batch.gone)
                 throw Error(Failure::missing, "the umacct kernel module was unloaded",
                             "watch again when it is loaded");
@@ -75,12 +88,36 @@ private:
         if (event.sequence > 0)
             count_lost(event.sequence - 1);
         last_ = std::max(last_, event.sequence);
-        if (!path_.empty() && path_ != "/" && !(event.path + "/").starts_with(path_ + "/"))
+        if (!concerns(event.path))
             return;
         if (output_.json)
             output_.document(to_json(machine_.owners(), event));
         else
             print(event);
+        output_.out.flush();
+    }
+
+    bool concerns(const std::string &path) const {
+        return path_.empty() || path_ == "/" || (path + "/").starts_with(path_ + "/");
+    }
+
+    /// What umacctd's guard did, as it wrote it down.
+    void take_step(const std::string &line) {
+        Json step = Json::parse(line, nullptr, false);
+
+        if (!step.is_object() || !concerns(step.value("path", "")))
+            return;
+        if (output_.json) {
+            step.erase("boot_id"); // the document's own
+            step["owner"] = to_json(machine_.owners().nearest(step.value("path", "")));
+            output_.document(step);
+        } else {
+            std::tm time{};
+
+            std::istringstream(step.value("time", "")) >> std::get_time(&time, "%Y-%m-%dT%T");
+            fmt::print(output_.out, "{}  {}\n", head(timegm(&time), "guard"),
+                       printable(step.value("text", "")));
+        }
         output_.out.flush();
     }
 
@@ -99,14 +136,18 @@ private:
         output_.out.flush();
     }
 
+    static std::string head(std::time_t time, std::string_view type) {
+        return fmt::format("{:%F %T}  {:<15}", fmt::localtime(time), type);
+    }
+
     void print(const Event &event) {
         using Clock = std::chrono::system_clock;
 
         const auto time = Clock::to_time_t(Clock::time_point(
             std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(event.time_ns))));
-        fmt::print(output_.out, "{:%F %T}  {:<15}  {}  pid {} ({})  {}{}\n", fmt::localtime(time),
-                   name_of(event.type), display_path(machine_.owners(), event.path), event.pid,
-                   printable(event.comm), describe(event),
+        fmt::print(output_.out, "{}  {}  pid {} ({})  {}{}\n", head(time, name_of(event.type)),
+                   display_path(machine_.owners(), event.path), event.pid, printable(event.comm),
+                   describe(event),
                    event.count > 1 ? fmt::format(", the last of {}", event.count) : "");
     }
 
@@ -138,6 +179,7 @@ private:
     Machine &machine_;
     Output &output_;
     std::string path_;
+    EventTail steps_; ///< of the guard
     std::chrono::steady_clock::time_point named_ = std::chrono::steady_clock::now();
     std::uint64_t last_ = 0; ///< number of the newest event that was seen or given up
 };

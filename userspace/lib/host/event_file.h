@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What umacctd did of its own accord, for who watches: a file of lines in /run, of bounded
+/// size, that only root and umacctd read.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/host/file_descriptor.h"
+
+namespace umacct {
+
+class EventFile {
+public:
+    /// root: where /run is.
+    explicit EventFile(const std::filesystem::path &root);
+
+    /// A line, without its end. That it can't be written is nobody's trouble: the log has it.
+    void append(const std::string &line) const;
+
+private:
+    std::filesystem::path file_;
+};
+
+/// Reads the lines that are appended from now on, also across umacctd's restart.
+class EventTail {
+public:
+    explicit EventTail(const std::filesystem::path &root);
+
+    /// The lines since the last call; none where there is no file, or it is not for us.
+    std::vector<std::string> take();
+
+private:
+    void open_file();
+    void read_lines(std::vector<std::string> &lines);
+
+    std::filesystem::path file_;
+    std::optional<FileDescriptor> fd_;
+    std::string rest_; ///< of a line that isn't whole yet
+};
+
+} // namespace umacct
