@@ -12,12 +12,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/host/file_descriptor.h"
+#include "lib/host/replace_file.h"
 #include "lib/owners/owner.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -284,20 +284,15 @@ void GuardHost::write_state() const {
         return;
     }
 
-    std::filesystem::create_directories(state_.parent_path(), error);
-    std::filesystem::path fresh = state_;
-    fresh += ".new";
-    std::ofstream file(fresh);
+    std::string text;
     if (raised_)
-        fmt::print(file, "reserve {} {}\n", raised_->first, raised_->second);
+        text += fmt::format("reserve {} {}\n", raised_->first, raised_->second);
     // A cgroup's name has no line's end in it: the kernel takes none.
     for (const std::string &path : frozen_)
-        fmt::print(file, "frozen {}\n", path);
-    file.close();
-    if (!file)
-        throw Error(Failure::failed, fmt::format("{} can't be written", state_.string()),
+        text += fmt::format("frozen {}\n", path);
+    if (const int code = replace_file(state_, text))
+        throw Error(failure_of(code), fmt::format("{} can't be written", state_.string()),
                     "what is done must be undone one day, so it is not done");
-    std::filesystem::rename(fresh, state_, error);
 }
 
 void GuardHost::recover() {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -13,6 +11,7 @@
 #include "daemon/policy.h"
 #include "lib/error.h"
 #include "lib/host/instance.h"
+#include "lib/host/replace_file.h"
 #include "lib/json.h"
 #include "lib/memory/preflight.h"
 #include "lib/units.h"
@@ -50,27 +49,18 @@ std::string words_of(const Setting &setting) {
                                             format_size(setting.block));
 }
 
-/// Until the machine's next start: what is to stay is for /etc. Nobody sees half of it.
+/// Until the machine's next start: what is to stay is for /etc.
 void write_setting(const fs::path &root, const Setting &setting) {
-    const fs::path folder = root / "run/umacct.toml.d";
-    const fs::path file = folder / "headroom.toml";
-    const fs::path next = folder / "headroom.toml.new";
-    std::error_code error;
+    const fs::path file = root / "run/umacct.toml.d/headroom.toml";
+    const std::string value = setting.bytes == 0
+                                  ? "headroom = \"off\"\n"
+                                  : fmt::format("headroom = \"{}\"\nheadroom_blocks = \"{}\"\n",
+                                                setting.bytes, setting.block);
 
-    fs::create_directories(folder, error);
-    std::ofstream out(next);
-    fmt::print(out, "# By 'umacct headroom', until the machine's next start.\n[machine]\n");
-    if (setting.bytes == 0)
-        fmt::print(out, "headroom = \"off\"\n");
-    else
-        fmt::print(out, "headroom = \"{}\"\nheadroom_blocks = \"{}\"\n", setting.bytes,
-                   setting.block);
-    out.close();
-    if (out)
-        fs::rename(next, file, error);
-    if (!out || error)
-        throw Error(failure_of(out ? error.value() : errno),
-                    fmt::format("{} can't be written", file.string()), "it takes root");
+    if (const int code = replace_file(
+            file, "# By 'umacct headroom', until the machine's next start.\n[machine]\n" + value))
+        throw Error(failure_of(code), fmt::format("{} can't be written", file.string()),
+                    "it takes root");
 }
 
 int headroom(const Machine &machine, Output &output, const Options &options) {

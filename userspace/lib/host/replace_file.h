@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// A file that is written anew as a whole: nobody ever sees half of it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace umacct {
+
+/// Makes its folder, too. 0, or what is wrong with it as an errno; then the file is as it was.
+int replace_file(const std::filesystem::path &file, const std::string &text);
+
+} // namespace umacct
