@@ -127,6 +127,18 @@ check "what came meanwhile has its limit" has_limit while_away $((5 * MIB))
 check "what a person changed is as the policy says" has_limit after $((5 * MIB))
 check "and what is as it should be is left alone" fails grep -q "/before:" "$LOG"
 
+kill -KILL "$daemon"
+gone "$daemon"
+limit after --hard 3M
+rm /etc/umacct.toml
+: >"$LOG"
+check "it starts when its rules are gone" daemon_start
+is "what they had set is lifted" "$(account before hard) $(account before soft)" "null null"
+is "and the reserve" "$(status_field reserve)" 0
+check "but not what a person changed since" has_limit after $((3 * MIB))
+policy 5M
+check "they are there again" reload 'was read again'
+
 # The module goes, and all limits with it; and comes again.
 : >"$LOG"
 rmmod umacct

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/enforcer.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -83,18 +84,23 @@ std::string reduce(AccountChange &change, const Account &now) {
     return differences.text();
 }
 
-/// What the last rule set and the next one doesn't goes.
-AccountChange with_reset(AccountChange next, const AccountChange &last) {
-    if (last.hard && !next.hard)
-        next.hard = UMACCT_UNLIMITED;
-    if (last.soft && !next.soft)
-        next.soft = UMACCT_UNLIMITED;
-    if (last.throttle_ns && !next.throttle_ns)
-        next.throttle_ns = 0;
-    if (last.view && !next.view)
-        next.view = false;
-    if (last.charge && !next.charge)
-        next.charge = UMACCT_CHARGE_INHERIT;
+/// What the last policy set and the next one doesn't is again as without any, unless somebody
+/// changed it since.
+template <class Value>
+void reset(std::optional<Value> &next, const std::optional<Value> &last, const Value &now,
+           const Value &without) {
+    if (!next && last == now)
+        next = without;
+}
+
+AccountChange with_reset(AccountChange next, const AccountChange &last, const Account &now) {
+    constexpr std::uint64_t none = UMACCT_UNLIMITED;
+
+    reset(next.hard, last.hard, now.hard.value_or(none), none);
+    reset(next.soft, last.soft, now.soft.value_or(none), none);
+    reset(next.throttle_ns, last.throttle_ns, now.throttle_ns, std::uint64_t{0});
+    reset(next.view, last.view, now.view, false);
+    reset(next.charge, last.charge, now.charge, UMACCT_CHARGE_INHERIT);
     return next;
 }
 
@@ -122,17 +128,19 @@ Enforcer::Enforcer(Connection &connection, Machine &machine, Policy policy, Tell
       machine_(machine),
       policy_(std::move(policy)),
       tell_(std::move(tell)),
-      total_(machine.meminfo().total()) {}
+      total_(machine.meminfo().total()),
+      set_(machine, tell_) {}
 
 void Enforcer::follow(const std::vector<std::string> &appeared,
                       const std::vector<std::string> &gone) {
     // One of the same name may be there again: then it appeared.
     for (const std::string &path : gone) {
-        known_.erase(path);
+        if (const auto known = known_.extract(path))
+            set_.forget(known.mapped());
         unnamed_.erase(path);
     }
     for (const std::string &path : appeared)
-        known_[path] = {};
+        known_[path] = 0;
     if (!appeared.empty())
         machine_.refresh_owners();
     for (const std::string &path : appeared)
@@ -142,21 +150,24 @@ void Enforcer::follow(const std::vector<std::string> &appeared,
 void Enforcer::apply_all() {
     machine_.refresh_owners();
     try {
-        apply_machine({});
+        apply_machine();
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || error.failure() == Failure::permission)
             throw;
         // Where charging can't be, limits still can.
         tell_(fmt::format("[machine]: {}", error.what()));
     }
-    for (auto &[path, known] : known_) {
-        known.set = {};
+
+    std::unordered_set<std::uint64_t> ids;
+    for (const auto &[path, id] : known_) {
         try_to_apply(path);
+        ids.insert(id);
     }
+    set_.keep(ids);
 }
 
 void Enforcer::replace(Policy policy) {
-    const auto known = known_;
+    const SetByPolicy::Values set = set_.values();
     const Policy last = std::exchange(policy_, std::move(policy));
     std::optional<Status> status;
     Undos undos;
@@ -164,17 +175,17 @@ void Enforcer::replace(Policy policy) {
     try {
         status = connection_.module().status();
         machine_.refresh_owners();
-        apply_machine(last);
-        for (const auto &[path, ignored] : known)
+        apply_machine();
+        for (const auto &[path, ignored] : known_)
             apply(path, &undos);
     } catch (const Error &error) {
         // Nothing is set without a module, so nothing is undone.
         if (error.failure() == Failure::missing)
             throw;
         policy_ = last;
-        known_ = known;
         if (status)
             roll_back(undos, *status);
+        set_.replace(set);
         throw;
     }
 }
@@ -190,23 +201,25 @@ void Enforcer::retry() {
     }
 }
 
-void Enforcer::apply_machine(const Policy &last) {
+void Enforcer::apply_machine() {
     Module &module = connection_.module();
     const Status now = module.status();
-    // What the last one set and this one doesn't mention is switched off.
-    const std::uint64_t reserve = policy_.reserve ? policy_.reserve->of(total_)
-                                  : last.reserve  ? 0
-                                                  : now.reserve;
-    const umacct_charge_mode charge =
-        policy_.charge.value_or(last.charge ? UMACCT_CHARGE_OFF : now.charge_default);
+    const SetByPolicy::Machine last = set_.values().machine;
+    SetByPolicy::Machine next{.reserve = {}, .charge = policy_.charge};
 
-    if (reserve != now.reserve) {
-        module.set_reserve(reserve);
-        tell_(fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(reserve)));
+    if (policy_.reserve)
+        next.reserve = policy_.reserve->of(total_);
+    set_.set_machine(next);
+    reset(next.reserve, last.reserve, now.reserve, std::uint64_t{0});
+    reset(next.charge, last.charge, now.charge_default, UMACCT_CHARGE_OFF);
+    if (next.reserve && *next.reserve != now.reserve) {
+        module.set_reserve(*next.reserve);
+        tell_(
+            fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(*next.reserve)));
     }
-    if (charge != now.charge_default) {
-        module.set_charge_default(charge);
-        tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(charge)));
+    if (next.charge && *next.charge != now.charge_default) {
+        module.set_charge_default(*next.charge);
+        tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(*next.charge)));
     }
 }
 
@@ -234,28 +247,36 @@ void Enforcer::try_to_apply(const std::string &path) {
     }
 }
 
-void Enforcer::change(const std::string &path, Known &known, const Rule *rule, Undos *undos) {
+void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *rule, Undos *undos) {
     const AccountChange wanted = rule != nullptr ? rule->change(total_) : AccountChange{};
-    AccountChange next = with_reset(wanted, known.set);
 
-    if (next.empty())
+    if (wanted.empty() && set_.values().accounts.empty())
         return;
     try {
-        Module &module = connection_.module();
+        id = machine_.cgroups().id(path);
+        const AccountChange last = set_.of(id);
+        if (wanted.empty() && last.empty())
+            return;
 
-        known.id = machine_.cgroups().id(path);
-        const Account now = module.account(known.id).value_or(Account{});
+        Module &module = connection_.module();
+        const Account now = module.account(id).value_or(Account{});
+        AccountChange next = with_reset(wanted, last, now);
         const std::string words = reduce(next, now);
+        set_.set(id, wanted);
         if (!next.empty()) {
-            module.set_account(known.id, next);
+            try {
+                module.set_account(id, next);
+            } catch (const Error &) {
+                set_.set(id, last);
+                throw;
+            }
             if (undos != nullptr)
-                undos->push_back({path, known.id, before(next, now)});
+                undos->push_back({path, id, before(next, now)});
             tell_(fmt::format("{}: {} ({})", printable(path), words,
                               rule != nullptr
                                   ? fmt::format("{}, {}", rule->name, rule->place.text())
                                   : "no rule is for it any more"));
         }
-        known.set = wanted;
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || machine_.cgroups().exists(path))
             throw;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// Has the module do what the policy says, for what there is and what appears. What it set
-/// stays in the kernel when it ends, and is found there when it begins.
+/// stays in the kernel when it ends, and is found there when it begins: what a rule set that
+/// is gone by then is lifted, unless somebody changed it since.
 #pragma once
 
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "daemon/policy.h"
+#include "daemon/set_by_policy.h"
 #include "lib/machine.h"
 #include "lib/module/connection.h"
 
@@ -46,11 +48,6 @@ public:
     std::size_t size() const { return known_.size(); }
 
 private:
-    struct Known {
-        std::uint64_t id = 0;
-        AccountChange set; ///< what the policy set on it
-    };
-
     /// What an account was before a change.
     struct Undo {
         std::string path;
@@ -60,12 +57,11 @@ private:
 
     using Undos = std::vector<Undo>;
 
-    /// last: what it replaces.
-    void apply_machine(const Policy &last);
+    void apply_machine();
     void apply(const std::string &path, Undos *undos);
     /// The same; what the module refuses is told.
     void try_to_apply(const std::string &path);
-    void change(const std::string &path, Known &known, const Rule *rule, Undos *undos);
+    void change(const std::string &path, std::uint64_t &id, const Rule *rule, Undos *undos);
     void wait_for_name(const std::string &path, const std::optional<Owner> &owner);
     void roll_back(const Undos &undos, const Status &status);
 
@@ -74,7 +70,9 @@ private:
     Policy policy_;
     Tell tell_;
     std::uint64_t total_;
-    std::unordered_map<std::string, Known> known_; ///< every cgroup that there is, by path
+    SetByPolicy set_;
+    /// Every cgroup that there is, and its id where that was asked for.
+    std::unordered_map<std::string, std::uint64_t> known_;
     std::unordered_map<std::string, Clock::time_point> unnamed_; ///< until when a name may come
     std::optional<Clock::time_point> due_;
 };

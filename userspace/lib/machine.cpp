@@ -25,6 +25,14 @@ MemoryController memory_and_pressure(const Cgroups &cgroups, const Account &acco
     return memory;
 }
 
+std::string boot_id(const std::filesystem::path &proc) {
+    std::ifstream file(proc / "sys/kernel/random/boot_id");
+    std::string id;
+
+    std::getline(file, id);
+    return id;
+}
+
 Machine::Machine(std::filesystem::path proc, std::filesystem::path root)
     : proc_(std::move(proc)), root_(std::move(root)), cgroups_(proc_), owners_(root_) {}
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lib/host/cgroup.h"
@@ -28,6 +29,9 @@ struct MemoryController {
 MemoryController memory_controller(const Cgroups &cgroups, const Account &account);
 /// The same, with the pressure.
 MemoryController memory_and_pressure(const Cgroups &cgroups, const Account &account);
+
+/// Which start of the machine it is; empty where that isn't known.
+std::string boot_id(const std::filesystem::path &proc);
 
 class Machine {
 public:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/enforcer.h"
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -18,6 +21,15 @@ constexpr const char *service = "/system.slice/ollama.service";
 
 class EnforcerTest : public testing::Test {
 protected:
+    EnforcerTest() {
+        start("11111111-1111-1111-1111-111111111111");
+        fake_.on_change = [this] { take(fake_.changes.back()); };
+    }
+
+    void start(const std::string &boot_id) const {
+        sandbox_.write("proc/sys/kernel/random/boot_id", boot_id + "\n");
+    }
+
     Policy policy(const std::string &text) {
         sandbox_.write("etc/umacct.toml", text);
         return read_policy(policy_files(root()));
@@ -30,7 +42,29 @@ protected:
                 [this](const std::string &line) { told_.push_back(line); }};
     }
 
-    /// An account in the module, as a change that was made has left it.
+    /// What was set is what the module says from then on.
+    void take(const test::FakeModule::Request &change) {
+        const auto attribute = [&](int type) { return test::attribute(change.attributes, type); };
+        const auto take_limit = [&](Limit &limit, int type) {
+            if (const auto bytes = attribute(type))
+                limit = *bytes == UMACCT_UNLIMITED ? Limit{} : bytes;
+        };
+
+        if (change.command == UMACCT_CMD_CONFIG_SET) {
+            fake_.status.reserve =
+                attribute(UMACCT_A_STATUS_RESERVE).value_or(fake_.status.reserve);
+            return;
+        }
+        for (Account &account : fake_.accounts) {
+            if (account.id != attribute(UMACCT_A_ACCOUNT_ID))
+                continue;
+            take_limit(account.hard, UMACCT_A_ACCOUNT_HARD);
+            take_limit(account.soft, UMACCT_A_ACCOUNT_SOFT);
+            account.view = attribute(UMACCT_A_ACCOUNT_VIEW).value_or(account.view) != 0;
+        }
+    }
+
+    /// An account in the module.
     Account &account(const std::string &path) {
         for (Account &each : fake_.accounts) {
             if (each.path == path)
@@ -58,6 +92,7 @@ protected:
     std::vector<std::uint64_t> hard_set() const { return set(UMACCT_A_ACCOUNT_HARD); }
 
     using Values = std::vector<std::uint64_t>;
+    using Paths = std::vector<std::string>;
 
     test::Sandbox sandbox_;
     test::FakeModule fake_;
@@ -140,6 +175,8 @@ TEST_F(EnforcerTest, WhereChargingCannotBeLimitsStillCan) {
 
     account("/a");
     enforcer.follow({"/a"}, {});
+    // The module was loaded anew.
+    account("/a").hard.reset();
     fake_.changes.clear();
     fake_.refuse_in = 1;
     enforcer.apply_all();
@@ -153,9 +190,7 @@ TEST_F(EnforcerTest, AnotherPolicyTakesBackWhatTheLastOneSet) {
 
     account("/a");
     enforcer.follow({"/a"}, {});
-    account("/a").hard = 2 * gib;
-    account("/a").view = true;
-    fake_.status.reserve = gib;
+    enforcer.apply_all();
     fake_.changes.clear();
     enforcer.replace(policy("[[rule]]\ncgroup='/a'\nsoft='1G'\nhard='2G'\n"));
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), Values{gib});
@@ -164,12 +199,166 @@ TEST_F(EnforcerTest, AnotherPolicyTakesBackWhatTheLastOneSet) {
     EXPECT_EQ(told_.at(told_.size() - 2), "reserve 1.00 GiB -> 0 B");
     EXPECT_TRUE(told_.back().starts_with("/a: soft max -> 1.00 GiB, view on -> off"));
 
-    account("/a").view = false;
-    account("/a").soft = gib;
     fake_.changes.clear();
     enforcer.replace(policy(""));
     EXPECT_EQ(hard_set(), Values{UMACCT_UNLIMITED});
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), Values{UMACCT_UNLIMITED});
+}
+
+/// What the last one left in the kernel, and one that starts by another policy.
+class NextStart : public EnforcerTest {
+protected:
+    NextStart() {
+        account("/a");
+        account("/b");
+        Enforcer last = enforcer("[machine]\nreserve='1G'\n"
+                                 "[[rule]]\ncgroup='/*'\nhard='2G'\nview=true\n");
+        last.follow({"/a", "/b"}, {});
+        last.apply_all();
+        fake_.changes.clear();
+        told_.clear();
+    }
+
+    void start_with(const std::string &text) {
+        Enforcer next = enforcer(text);
+
+        next.follow({"/a", "/b"}, {});
+        next.apply_all();
+    }
+
+    std::filesystem::path file() const { return root() / "run/umacctd/set"; }
+
+    std::string written() const {
+        std::ostringstream text;
+
+        text << std::ifstream(file()).rdbuf();
+        return text.str();
+    }
+};
+
+TEST_F(NextStart, WhatAGoneRuleSetIsLifted) {
+    start_with("[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    EXPECT_EQ(account("/a").hard, 2 * gib) << "another rule says so";
+    EXPECT_FALSE(account("/a").view);
+    EXPECT_EQ(account("/b").hard, std::nullopt);
+    EXPECT_FALSE(account("/b").view);
+    EXPECT_EQ(fake_.status.reserve, 0U);
+    EXPECT_EQ(told_.back(), "reserve 1.00 GiB -> 0 B");
+    ASSERT_EQ(told_.size(), 3U);
+    EXPECT_EQ(told_[1], "/b: hard 2.00 GiB -> max, view on -> off (no rule is for it any more)");
+
+    // What the second one set is remembered likewise, and nothing that it lifted.
+    account("/b").hard = 2 * gib;
+    start_with("");
+    EXPECT_EQ(account("/a").hard, std::nullopt);
+    EXPECT_EQ(account("/b").hard, 2 * gib);
+}
+
+TEST_F(NextStart, WhatAPersonChangedSinceStays) {
+    account("/a").hard = 3 * gib;
+    fake_.status.reserve = 4 * gib;
+    start_with("");
+    EXPECT_EQ(account("/a").hard, 3 * gib);
+    EXPECT_FALSE(account("/a").view) << "of which that was not true";
+    EXPECT_EQ(account("/b").hard, std::nullopt);
+    EXPECT_EQ(fake_.status.reserve, 4 * gib);
+}
+
+TEST_F(NextStart, SoItDoesWhenThePolicyIsReadAgain) {
+    Enforcer enforcer = this->enforcer("[[rule]]\ncgroup='/*'\nhard='2G'\n");
+
+    enforcer.follow({"/a", "/b"}, {});
+    account("/a").hard = 3 * gib;
+    enforcer.replace(policy("[[rule]]\ncgroup='/c'\nhard='2G'\n"));
+    EXPECT_EQ(account("/a").hard, 3 * gib);
+    EXPECT_EQ(account("/b").hard, std::nullopt);
+}
+
+TEST_F(NextStart, AnotherCgroupOfThatNameIsNotMeant) {
+    const std::filesystem::path before = sandbox_.cgroup_mount() / "a";
+
+    // Kept, so that its number isn't given out again: the kernel does so by itself.
+    std::filesystem::rename(before, root() / "removed");
+    account("/a").id = sandbox_.add_cgroup("/a");
+    start_with("");
+    EXPECT_EQ(account("/a").hard, 2 * gib);
+    EXPECT_EQ(account("/b").hard, std::nullopt);
+}
+
+TEST_F(NextStart, NorIsOneOfAnotherStartOfTheMachine) {
+    start("22222222-2222-2222-2222-222222222222");
+    start_with("");
+    EXPECT_TRUE(fake_.changes.empty());
+    EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(NextStart, WhatIsBrokenIsToldAndIgnored) {
+    const std::string whole = written();
+    const std::string id = std::to_string(account("/a").id);
+
+    for (const std::string &text :
+         {std::string(), std::string("nonsense\n"), whole + "1 2\n", whole + id + " x - - - -\n",
+          whole + id + " 1 - - 2 -\n", whole + id + " 1 - - - 3\n", whole + id + " - - - - - -\n",
+          whole + "machine 1\n", whole + "- 1 - - - -\n", whole + "\n",
+          whole + id + " 99999999999999999999999 - - - -\n", whole + std::string(9U << 20, '\n')}) {
+        sandbox_.write(file(), text);
+        told_.clear();
+        start_with("");
+        EXPECT_TRUE(fake_.changes.empty()) << text.substr(0, 200);
+        ASSERT_EQ(told_.size(), 1U) << text.substr(0, 200);
+        EXPECT_NE(told_[0].find("run/umacctd/set is broken"), std::string::npos);
+    }
+}
+
+TEST_F(NextStart, WhatIsRefusedWasNotSet) {
+    Enforcer enforcer = this->enforcer("[[rule]]\ncgroup='/*'\nhard='3G'\n");
+
+    fake_.refuse_with = EINVAL;
+    enforcer.follow({"/a"}, {});
+    fake_.refuse_with.reset();
+    EXPECT_EQ(account("/a").hard, 2 * gib);
+    start_with("");
+    EXPECT_EQ(account("/a").hard, std::nullopt);
+}
+
+TEST_F(NextStart, AReloadThatFailedIsForgotten) {
+    Enforcer enforcer = this->enforcer("[[rule]]\ncgroup='/*'\nhard='2G'\n");
+
+    enforcer.follow({"/a", "/b"}, {});
+    fake_.refuse_in = 2;
+    EXPECT_THROW(enforcer.replace(policy("[[rule]]\ncgroup='/*'\nhard='3G'\n")), Error);
+    start_with("");
+    EXPECT_EQ(account("/a").hard, std::nullopt);
+    EXPECT_EQ(account("/b").hard, std::nullopt);
+}
+
+TEST_F(NextStart, WhereItCannotBeWrittenLimitsHoldAllTheSame) {
+    std::filesystem::remove_all(root() / "run");
+    sandbox_.write("run", "no folder");
+    start_with("[[rule]]\ncgroup='/*'\nhard='3G'\n");
+    EXPECT_EQ(account("/b").hard, 3 * gib);
+    EXPECT_EQ(std::ranges::count_if(told_,
+                                    [](const std::string &line) {
+                                        return line.find("set can't be written") !=
+                                               std::string::npos;
+                                    }),
+              1);
+}
+
+TEST_F(NextStart, TheFileStaysSmall) {
+    Enforcer enforcer = this->enforcer("[[rule]]\ncgroup='/*'\nhard='2G'\n");
+
+    enforcer.follow({"/a", "/b"}, {});
+    for (int i = 0; i < 2000; ++i) {
+        const std::string path = "/c" + std::to_string(i);
+
+        sandbox_.add_cgroup(path);
+        enforcer.follow({path}, i < 2 ? Paths{} : Paths{"/c" + std::to_string(i - 2)});
+    }
+    EXPECT_LT(std::ranges::count(written(), '\n'), 300);
+    // Of those that went while nobody looked, too.
+    start_with("[[rule]]\ncgroup='/*'\nhard='3G'\n");
+    EXPECT_EQ(std::ranges::count(written(), '\n'), 4);
 }
 
 TEST_F(EnforcerTest, WhatAPersonSetIsNotTakenBack) {

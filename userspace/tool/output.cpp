@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/output.h"
 
-#include <fstream>
-
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
@@ -13,11 +11,7 @@
 namespace umacct::tool {
 
 Json Output::completed(const Json &members) const {
-    std::ifstream file(proc / "sys/kernel/random/boot_id");
-    std::string boot_id;
-
-    std::getline(file, boot_id);
-    return merged(json_document(boot_id), members);
+    return merged(json_document(boot_id(proc)), members);
 }
 
 void Output::document(std::ostream &to, const Json &members) const {

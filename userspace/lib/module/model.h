@@ -114,6 +114,8 @@ struct AccountChange {
     std::optional<umacct_charge_mode> charge;
 
     bool empty() const { return !soft && !hard && !throttle_ns && !view && !charge; }
+
+    bool operator==(const AccountChange &other) const = default;
 };
 
 /// A process, as far as it allocated for one account.
