@@ -159,6 +159,26 @@ rm /run/systemd/system-generators/umacct-generator /etc/umacct.toml /run/systemd
 check "without a rule" systemctl daemon-reload
 is "there is no drop-in" "$(find /run/systemd -name "*umacct.conf")" ""
 
+# the daemon as a service -----------------------------------------------------------
+
+limit_is() { # TARGET BYTES
+	[ "$(target "$1" hard)" = "$2" ]
+}
+sed 's,/usr/local,/usr,' /usr/lib/systemd/system/umacctd.service >/run/systemd/system/umacctd.service
+systemctl daemon-reload
+printf '[[rule]]\nunit = "kept"\nhard = "4M"\n' >/etc/umacct.toml
+check "umacctd starts, confined as its unit says" systemctl start umacctd.service
+check "and a service" systemd-run --quiet --unit kept sleep 1000
+check "which has its limit" eventually limit_is kept.service $((4 * MIB))
+check "umacctd stops" systemctl stop umacctd.service
+is "the limit stays" "$(target kept.service hard)" $((4 * MIB))
+rm /etc/umacct.toml
+check "it starts again, without that rule" systemctl start umacctd.service
+is "and lifts what the rule had set" "$(target kept.service hard)" null
+check "they stop" systemctl stop kept.service umacctd.service
+rm /run/systemd/system/umacctd.service
+systemctl daemon-reload
+
 # users -----------------------------------------------------------------------
 
 check "a lingering user's manager starts" loginctl enable-linger alice
