@@ -51,6 +51,15 @@ run_podman() {
 		--rootfs /rootfs /bin/rmtool -f "/ctl/$1" >"$TEST_DIR/id"
 }
 
+# The same of an image.
+run_image() { # NAME
+	echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$WORLD/etc/containers/policy.json"
+	tar -C "$WORLD/rootfs" -c . | podman import --quiet - localhost/models/tiny:v1 >/dev/null
+	fifos "$1"
+	podman run --detach --name "$1" --network=none --cgroup-parent "$(cgroup_path "")" \
+		--volume "$TEST_DIR:/ctl" localhost/models/tiny:v1 /bin/rmtool -f "/ctl/$1" >/dev/null
+}
+
 # run_ctr NAMESPACE ID HOLDER [OPTION]...: the same, of containerd's.
 run_ctr() {
 	run_namespace=$1
@@ -100,6 +109,10 @@ ask vllm fill 4M
 is "and the limit holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
 check "ps has it by name" sh -c "umacct ps vllm | grep -q 'rmtool  *podman vllm'"
 
+check "and one of an image" run_image tiny
+is "whose image can be told" "$(umacct config explain --json tiny | json_field image)" \
+	localhost/models/tiny:v1
+
 check "containerd starts one by itself" run_ctr default web web
 ask web alloc 4M 5
 is "its name finds what it holds, at a path that says nothing of containers" \
@@ -110,6 +123,7 @@ check "ls has it by name" listed "containerd web"
 check "and one of a pod" run_ctr k8s.io $SERVER_ID server --cgroup "$POD_CGROUP/$SERVER_ID" \
 	--annotation io.kubernetes.cri.container-type=container \
 	--annotation io.kubernetes.cri.container-name=server \
+	--annotation io.kubernetes.cri.image-name=docker.io/models/tiny:v1 \
 	--annotation io.kubernetes.cri.sandbox-name=llm-0 \
 	--annotation io.kubernetes.cri.sandbox-namespace=prod
 ask server alloc 4M 15
@@ -117,6 +131,9 @@ for name in prod/llm-0/server server prod/llm-0 llm-0 4f5a9c0b; do
 	is "$name finds what it holds" "$(target $name usage)" $((60 * MIB))
 done
 is "in the pod of that name" "$(target server namespace) $(target server pod)" "prod llm-0"
+printf '[[rule]]\nname = "tiny"\nimage = "models/tiny"\nhard = "1G"\n' >/etc/umacct.toml
+is "a rule by its image is for it" "$(umacct config explain --json server | json_field rule)" tiny
+rm /etc/umacct.toml
 check "ls has the pod by name" listed "pod prod/llm-0"
 check "the pod is limited by its name" umacct limit prod/llm-0 --hard 80M
 ask server fill 4M

@@ -287,8 +287,9 @@ void Enforcer::wait_for_name(const std::string &path, const std::optional<Owner>
     const Clock::time_point now = Clock::now();
     const bool named =
         !owner || owner->kind == OwnerKind::unit ||
-        (owner->kind == OwnerKind::pod ? !owner->pod.empty()
-                                       : !owner->name.empty() || !owner->container.empty());
+        (owner->kind == OwnerKind::pod
+             ? !owner->pod.empty() && (!owner->labels.empty() || !policy_.needs_labels())
+             : !owner->name.empty() || !owner->container.empty());
 
     if (named || unnamed_.try_emplace(path, now + name_may_take).first->second <= now)
         unnamed_.erase(path);

@@ -183,6 +183,14 @@ std::string read_pattern(const std::string &text) {
     return text;
 }
 
+/// A key alone is one with any value.
+std::string read_label(const std::string &text) {
+    if (text.empty() || text.starts_with('='))
+        throw Error(Failure::usage,
+                    fmt::format("'{}' has no key: it is KEY or KEY=VALUE", printable(text)));
+    return text.find('=') == std::string::npos ? text + "=**" : text;
+}
+
 std::string read_path_pattern(const std::string &text) {
     if (!text.starts_with('/'))
         throw Error(Failure::usage, fmt::format("'{}' does not begin with '/'", printable(text)));
@@ -222,8 +230,10 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
     rule.cgroup = reader.text("cgroup", read_path_pattern);
     rule.unit = reader.text("unit", read_unit);
     rule.container = reader.text("container", read_pattern);
+    rule.image = reader.text("image", read_pattern);
     rule.pod = reader.text("pod", read_pattern);
     rule.name_space = reader.text("namespace", read_pattern);
+    rule.label = reader.text("label", read_label);
     rule.soft = reader.text("soft", read_amount);
     rule.hard = reader.text("hard", read_amount);
     rule.throttle_ns = reader.text("throttle", parse_time);
@@ -232,9 +242,9 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
     reader.refuse_others();
 
     const auto has_any = [&](auto... keys) { return (table.contains(keys) || ...); };
-    if (!has_any("cgroup", "unit", "container", "pod", "namespace"))
-        reader.diagnostic(rule.place,
-                          "a rule needs one of cgroup, unit, container, pod, namespace");
+    if (!has_any("cgroup", "unit", "container", "image", "pod", "namespace", "label"))
+        reader.diagnostic(rule.place, "a rule needs one of cgroup, unit, container, image, pod, "
+                                      "namespace, label");
     if (rule.unit && rule.needs_name())
         reader.diagnostic(rule.place, "a unit is neither a container nor a pod: make it two rules");
     if (!has_any("soft", "hard", "throttle", "view", "charge"))
@@ -352,11 +362,40 @@ std::string misfit(const char *key, const std::optional<std::string> &pattern,
     return fmt::format("{} '{}'", key, *pattern);
 }
 
-/// The owner is what the rule speaks of.
-bool is_kind(const Rule &rule, const Owner &owner) {
+/// Empty where the owner is what the rule speaks of.
+std::string misfit(const Rule &rule, const Owner *owner) {
+    const auto is = [&](OwnerKind kind) { return owner != nullptr && owner->kind == kind; };
+
     if (rule.unit)
-        return owner.kind == OwnerKind::unit;
-    return owner.kind == (rule.container ? OwnerKind::container : OwnerKind::pod);
+        return is(OwnerKind::unit) ? "" : "it is no unit";
+    if (rule.container || rule.image)
+        return is(OwnerKind::container) ? "" : "it is no container";
+    if (rule.pod || rule.name_space)
+        return is(OwnerKind::pod) ? "" : "it is no pod";
+    // A label may be of either. Of a pod, it is for all of its containers together.
+    return is(OwnerKind::pod) || (is(OwnerKind::container) && owner->pod.empty())
+               ? ""
+               : "it is no pod, and no container outside of one";
+}
+
+/// An image as a person may call it: "docker.io/library/redis:7" is also "redis:7" and "redis".
+std::vector<std::string> names_of_image(const std::string &image) {
+    std::vector<std::string> names{image};
+
+    for (const std::string_view usual : {"docker.io/library/", "docker.io/", "localhost/"}) {
+        if (image.starts_with(usual))
+            names.push_back(image.substr(usual.size()));
+    }
+    for (std::size_t i = 0, whole = names.size(); i < whole; ++i) {
+        std::string name = names[i].substr(0, names[i].find('@'));
+        const auto colon = name.rfind(':');
+
+        names.push_back(name);
+        // A registry may have a port.
+        if (colon != std::string::npos && name.find('/', colon) == std::string::npos)
+            names.push_back(name.substr(0, colon));
+    }
+    return names;
 }
 
 std::string lines_of(const Diagnostics &diagnostics) {
@@ -437,6 +476,10 @@ bool Policy::needs_names() const {
     return std::ranges::any_of(rules, &Rule::needs_name);
 }
 
+bool Policy::needs_labels() const {
+    return std::ranges::any_of(rules, [](const Rule &rule) { return rule.label.has_value(); });
+}
+
 Fit fit(const Rule &rule, const Subject &subject) {
     const Owner *owner = subject.owner;
     std::string why = misfit("cgroup", rule.cgroup, {std::string(subject.path)});
@@ -446,18 +489,19 @@ Fit fit(const Rule &rule, const Subject &subject) {
     if (!rule.unit && !rule.needs_name())
         return {.fits = true, .why = {}};
 
-    const char *kind = rule.unit ? "unit" : rule.container ? "container" : "pod";
-    if (owner == nullptr || !is_kind(rule, *owner))
-        return {.fits = false, .why = fmt::format("it is no {}", kind)};
+    why = misfit(rule, owner);
+    if (!why.empty())
+        return {.fits = false, .why = std::move(why)};
     if (subject.inside && !rule.cgroup)
         return {.fits = false,
-                .why = fmt::format("this {} was made inside of another, which chose its name; "
-                                   "a 'cgroup' pattern would be for it",
-                                   kind)};
+                .why = "it was made inside of another, which chose its name; a 'cgroup' pattern "
+                       "would be for it"};
     for (const auto &each : {misfit("unit", rule.unit, {owner->id}),
                              misfit("container", rule.container, {owner->name, owner->container}),
+                             misfit("image", rule.image, names_of_image(owner->image)),
                              misfit("pod", rule.pod, {owner->pod}),
-                             misfit("namespace", rule.name_space, {owner->kube_namespace})}) {
+                             misfit("namespace", rule.name_space, {owner->kube_namespace}),
+                             misfit("label", rule.label, owner->labels)}) {
         if (!each.empty())
             return {.fits = false, .why = each};
     }

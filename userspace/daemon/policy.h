@@ -44,8 +44,10 @@ struct Rule {
     std::optional<std::string> cgroup;
     std::optional<std::string> unit;
     std::optional<std::string> container;
+    std::optional<std::string> image;
     std::optional<std::string> pod;
     std::optional<std::string> name_space;
+    std::optional<std::string> label; ///< "KEY=VALUE"
 
     // What such a cgroup gets; what is empty is left as it is.
     std::optional<Amount> soft;
@@ -62,8 +64,8 @@ struct Rule {
     /// for "llm-*", "llm@.service.d" for "llm@*". Empty where there is none such.
     std::optional<std::string> drop_ins() const;
 
-    /// It asks for a name that a container's runtime gave.
-    bool needs_name() const { return container || pod || name_space; }
+    /// It asks for what a container's runtime tells.
+    bool needs_name() const { return container || image || pod || name_space || label; }
 };
 
 /// What the guard may do where memory runs short.
@@ -117,6 +119,7 @@ struct Policy {
     const Rule *match(const Subject &subject) const;
 
     bool needs_names() const;
+    bool needs_labels() const;
 };
 
 /// Whether the rule is for that cgroup; if not, which of its patterns isn't.

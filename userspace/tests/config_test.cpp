@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// "umacct config", on a sandbox's /etc.
+#include "tests/runtime_folders.h"
 #include "tests/tool_fixture.h"
 
 namespace umacct {
@@ -54,6 +55,27 @@ TEST_F(Config, ExplainsWhichRuleAndWhy) {
     EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule is for it"),
               std::string::npos);
     EXPECT_TRUE(run_json({"config", "explain", "ollama", "--json"})["rule"].is_null());
+}
+
+TEST_F(Config, ExplainsWhatARuleCouldGoBy) {
+    const std::string id = test::id_of('a');
+
+    sandbox_.add_cgroup("/docker/" + id);
+    test::RuntimeFolders(sandbox_).add_docker(id, "vllm", "vllm/vllm-openai:v1",
+                                              {{"tier", "batch"}});
+    policy("[[rule]]\nname='prod'\nlabel='tier=prod'\nhard='1G'\n"
+           "[[rule]]\nname='batch'\nimage='vllm/*'\nlabel='tier'\nhard='2G'\n");
+    const Ran told = run({"config", "explain", "vllm"});
+    EXPECT_NE(told.out.find("  image vllm/vllm-openai:v1\n  label tier=batch\n"), std::string::npos)
+        << told.out;
+    EXPECT_NE(told.out.find("): it is not label 'tier=prod'\n"), std::string::npos);
+    EXPECT_NE(told.out.find("  by batch ("), std::string::npos);
+
+    const json document = run_json({"config", "explain", "vllm", "--json"});
+    EXPECT_EQ(document["image"], "vllm/vllm-openai:v1");
+    EXPECT_EQ(document["labels"], json({"tier=batch"}));
+    EXPECT_EQ(document["rule"], "batch");
+    EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["image"], nullptr);
 }
 
 TEST_F(Config, AppliesOneRuleToOneCgroup) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fake_module.h"
+#include "tests/runtime_folders.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -203,6 +204,23 @@ TEST_F(EnforcerTest, AnotherPolicyTakesBackWhatTheLastOneSet) {
     enforcer.replace(policy(""));
     EXPECT_EQ(hard_set(), Values{UMACCT_UNLIMITED});
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), Values{UMACCT_UNLIMITED});
+}
+
+TEST_F(EnforcerTest, LabelsThatComeLate) {
+    const test::RuntimeFolders folders(sandbox_);
+    Enforcer enforcer = this->enforcer("[[rule]]\nlabel='tier=batch'\nhard='1G'\n");
+
+    account(test::pod_slice);
+    // The kubelet has told its name, and the runtime nothing yet.
+    folders.write("var/log/pods/prod_llm-0_" + test::pod_uid + "/x", "");
+    enforcer.follow({test::pod_slice}, {});
+    EXPECT_TRUE(fake_.changes.empty());
+    ASSERT_TRUE(enforcer.due());
+    folders.add_sandbox(test::id_of('a'), {{"tier", "batch"}});
+    std::this_thread::sleep_until(*enforcer.due());
+    enforcer.retry();
+    EXPECT_EQ(hard_set(), Values{gib});
+    EXPECT_FALSE(enforcer.due());
 }
 
 /// What the last one left in the kernel, and one that starts by another policy.

@@ -134,6 +134,46 @@ TEST_F(OwnersTest, CriO) {
     EXPECT_EQ(label(pod_folder + "/crio-conmon-" + id_of('b')), "");
 }
 
+TEST_F(OwnersTest, ImagesAndLabels) {
+    using Labels = std::vector<std::string>;
+    const std::string storage = "var/lib/containers/storage/overlay-containers/";
+
+    add_docker(id_of('a'), "vllm", "vllm/vllm-openai:v1", {{"tier", "batch"}});
+    const auto docker = Owners(root()).of("/docker/" + id_of('a'));
+    EXPECT_EQ(docker->name, "vllm");
+    EXPECT_EQ(docker->image, "vllm/vllm-openai:v1");
+    EXPECT_EQ(docker->labels, Labels{"tier=batch"});
+
+    write(storage + "volatile-containers.json",
+          json{{{"id", id_of('b')},
+                {"names", {"once"}},
+                {"metadata", json{{"image-name", "docker.io/library/redis:7"}}.dump()}}}
+              .dump());
+    const auto podman = Owners(root()).of("/machine.slice/libpod-" + id_of('b') + ".scope");
+    EXPECT_EQ(podman->name, "once");
+    EXPECT_EQ(podman->image, "docker.io/library/redis:7");
+
+    json annotations = cri("vllm");
+    annotations["io.kubernetes.cri.image-name"] = "docker.io/vllm/vllm-openai:v1";
+    add_containerd("k8s.io", id_of('c'), annotations);
+    const auto containerd =
+        Owners(root()).of(pod_slice + "/cri-containerd-" + id_of('c') + ".scope");
+    EXPECT_EQ(containerd->image, "docker.io/vllm/vllm-openai:v1");
+    EXPECT_EQ(containerd->container, "vllm");
+    EXPECT_TRUE(Owners(root()).of(pod_slice)->labels.empty());
+
+    add_sandbox(id_of('d'), {{"app", "llm"}, {"tier", "batch"}});
+    write(storage + id_of('e') + "/userdata/config.json",
+          json{{"annotations",
+                {{"io.kubernetes.cri-o.ImageName", "quay.io/a/vllm:v1"},
+                 {"io.kubernetes.cri-o.Labels", json{{"own", "x"}}.dump()}}}}
+              .dump());
+    EXPECT_EQ(Owners(root()).of(pod_slice)->labels, (Labels{"app=llm", "tier=batch"}));
+    const auto crio = Owners(root()).of(pod_slice + "/crio-" + id_of('e') + ".scope");
+    EXPECT_EQ(crio->image, "quay.io/a/vllm:v1");
+    EXPECT_EQ(crio->labels, (Labels{"own=x", "app=llm", "tier=batch"}));
+}
+
 TEST_F(OwnersTest, ContainerdByItself) {
     add_containerd("default", "web", json::object(), "/default/web");
     add_containerd("jobs", id_of('a'), {{"nerdctl/name", "trainer"}}, "/jobs/" + id_of('a'));

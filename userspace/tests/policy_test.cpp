@@ -125,7 +125,12 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[[rule]]\ncgroup = '/a'\n",
                    "umacct.toml:1:1: a rule needs one of soft, hard, throttle, view, charge");
     expect_problem("[[rule]]\nhard = '1G'\n",
-                   "umacct.toml:1:1: a rule needs one of cgroup, unit, container, pod, namespace");
+                   "umacct.toml:1:1: a rule needs one of cgroup, unit, container, image, pod, "
+                   "namespace, label");
+    expect_problem("[[rule]]\nlabel = '=x'\nhard = '1G'\n",
+                   "umacct.toml:2:9: label: '=x' has no key: it is KEY or KEY=VALUE");
+    expect_problem("[[rule]]\nunit = 'a'\nlabel = 'b'\nhard = '1G'\n",
+                   "umacct.toml:1:1: a unit is neither a container nor a pod: make it two rules");
     expect_problem("[[rule]]\nunit = 'a'\npod = 'b'\nhard = '1G'\n",
                    "umacct.toml:1:1: a unit is neither a container nor a pod: make it two rules");
     expect_problem("[[rule]]\ncgroup = '/a'\nhard = '1G'\nsoft = '2G'\n",
@@ -205,6 +210,67 @@ TEST_F(PolicyTest, RulesAreForWhatTheySpeakOf) {
     inside.kind = OwnerKind::container;
     inside.kube_namespace = "default";
     EXPECT_EQ(matched(inside), 0U);
+}
+
+struct Image {
+    const char *pattern;
+    const char *image;
+    bool fits;
+};
+
+TEST_F(PolicyTest, RulesByImage) {
+    const auto fits = [&](const std::string &pattern, const std::string &image) {
+        const Owner owner{.kind = OwnerKind::container, .runtime = "docker", .image = image};
+
+        return fit(read("[[rule]]\nhard='1G'\nimage='" + pattern + "'\n").rules.at(0),
+                   {.path = "/x", .owner = &owner})
+            .fits;
+    };
+
+    for (const Image &each :
+         {Image{"vllm/vllm-openai:v1", "vllm/vllm-openai:v1", true},
+          Image{"vllm/vllm-openai:v1", "docker.io/vllm/vllm-openai:v1", true},
+          Image{"redis", "docker.io/library/redis:7", true},
+          Image{"vllm/*", "vllm/vllm-openai@sha256:0123", true},
+          Image{"vllm/vllm-openai:*", "vllm/vllm-openai:v1", true},
+          Image{"models/tiny", "localhost/models/tiny:v1", true},
+          Image{"localhost:5000/vllm", "localhost:5000/vllm", true},
+          Image{"localhost:5000/vllm", "localhost:5000/vllm:v1@sha256:0123", true},
+          Image{"vllm/vllm-openai:v1", "vllm/vllm-openai:v2", false},
+          Image{"vllm", "vllm/vllm-openai:v1", false},
+          Image{"localhost", "localhost:5000/vllm", false}, Image{"*", "", false}})
+        EXPECT_EQ(fits(each.pattern, each.image), each.fits) << each.pattern << " " << each.image;
+}
+
+TEST_F(PolicyTest, RulesByLabel) {
+    const Policy policy = read("[[rule]]\ncontainer='vllm'\nlabel='tier=prod'\nhard='1G'\n"
+                               "[[rule]]\nlabel='tier=batch*'\nhard='2G'\n"
+                               "[[rule]]\nnamespace='lab'\nlabel='gpu'\nhard='3G'\n");
+    const auto matched = [&](const Owner &owner) {
+        const Rule *rule = policy.match({.path = "/x", .owner = &owner});
+
+        return rule == nullptr ? 0 : rule->hard->bytes / gib;
+    };
+    Owner container{.kind = OwnerKind::container, .runtime = "docker", .name = "vllm"};
+    Owner pod{.kind = OwnerKind::pod, .runtime = "kubernetes", .kube_namespace = "lab"};
+
+    EXPECT_EQ(matched(container), 0U);
+    container.labels = {"x=y", "tier=prod"};
+    EXPECT_EQ(matched(container), 1U);
+    container.labels = {"x=y", "tier=batch-2"};
+    EXPECT_EQ(matched(container), 2U);
+    // Of a pod, the limit is for all of its containers together.
+    container.pod = "llm-0";
+    EXPECT_EQ(matched(container), 0U);
+
+    pod.pod = "llm-0";
+    pod.labels = {"gpus=1"};
+    EXPECT_EQ(matched(pod), 0U);
+    pod.labels = {"gpu=registry/a"};
+    EXPECT_EQ(matched(pod), 3U);
+    pod.labels = {"tier=batch", "gpu="};
+    EXPECT_EQ(matched(pod), 2U);
+    EXPECT_EQ(matched({.kind = OwnerKind::unit, .labels = {"tier=batch"}}), 0U);
 }
 
 TEST_F(PolicyTest, TheGuard) {

@@ -36,6 +36,27 @@ public:
               R"({"ID":")" + id + R"(","Name":"/)" + name + R"("})");
     }
 
+    void add_docker(const std::string &id, const std::string &name, const std::string &image,
+                    const nlohmann::json &labels) const {
+        const nlohmann::json config{{"Name", "/" + name},
+                                    {"Config", {{"Image", image}, {"Labels", labels}}}};
+
+        write("var/lib/docker/containers/" + id + "/config.v2.json", config.dump());
+    }
+
+    /// A pod's sandbox, as CRI-O stores it.
+    void add_sandbox(const std::string &id, const nlohmann::json &labels) const {
+        const std::string folder = "var/lib/containers/storage/overlay-containers/";
+        const nlohmann::json spec{{"annotations",
+                                   {{"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                    {"io.kubernetes.cri-o.Labels", labels.dump()},
+                                    {"io.kubernetes.pod.name", "llm-0"},
+                                    {"io.kubernetes.pod.namespace", "prod"}}}};
+
+        add_stored(id, "k8s_POD_llm-0_prod_" + pod_uid + "_0", folder + "containers.json");
+        write(folder + id + "/userdata/config.json", spec.dump());
+    }
+
     void add_stored(const std::string &id, const std::string &name, const std::string &file) const {
         write(file, R"([{"id":")" + id + R"(","names":[")" + name + R"("]}])");
     }

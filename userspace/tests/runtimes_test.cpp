@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// What the files of each container runtime tell, format by format.
+#include <algorithm>
 #include <chrono>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "lib/owners/docker.h"
@@ -22,11 +24,28 @@ std::string quoted(const std::string &text) {
 TEST(Runtimes, DockersNameIsWithoutItsSlash) {
     EXPECT_EQ(read_docker_config(
                   R"({"State":{"Running":true,"Name":"no"},"ID":"x","Name":"/vllm","x":["a"]})"),
-              "vllm");
+              "vllm\n\n");
     EXPECT_EQ(read_docker_config(R"({"Name":7})"), "");
     EXPECT_EQ(read_docker_config(R"({"Config":{"Name":"/inner"}})"), "");
     EXPECT_EQ(read_docker_settings(R"({"data-root":"/data/docker","debug":true})"), "/data/docker");
     EXPECT_EQ(read_docker_settings("[]"), "");
+}
+
+TEST(Runtimes, DockerTellsImageAndLabels) {
+    EXPECT_EQ(read_docker_config(
+                  R"({"Name":"/vllm","Image":"sha256:0a","Config":{"Image":"vllm/vllm-openai:v1",)"
+                  R"("Env":["A=b"],"Labels":{"tier":"batch","n":7,"com.example/a":"b c\nd"}}})"),
+              "vllm\nvllm/vllm-openai:v1\ntier=batch\ncom.example/a=b c?d\n");
+    EXPECT_EQ(read_docker_config(R"({"Name":"/a","Config":{"Image":"i","Labels":{"long":")" +
+                                 std::string(2000, 'x') + R"(","short":"x"}}})"),
+              "a\ni\nshort=x\n")
+        << "what is cut off would be another label";
+
+    std::string many;
+    for (int i = 0; i < 1000; ++i)
+        many += fmt::format(R"({}"l{}":"x")", i == 0 ? "" : ",", i);
+    const std::string text = read_docker_config(R"({"Config":{"Labels":{)" + many + "}}}");
+    EXPECT_EQ(std::ranges::count(text, '\n'), 2 + 128);
 }
 
 TEST(Runtimes, ContainersJsonHasManyContainers) {
@@ -39,6 +58,9 @@ TEST(Runtimes, ContainersJsonHasManyContainers) {
             R"({"names":["late"],"flags":{"id":"no"},"id":)" + quoted(other) + "}," + R"({"id":)" +
             quoted(std::string(64, 'c')) + R"(,"layer":"z"},{"id":"short","names":["n"]},7,null])"),
         other + " late\n" + id + " vllm\n");
+    EXPECT_EQ(read_storage(R"([{"id":)" + quoted(id) + R"(,"names":["vllm"],"metadata":)" +
+                           R"("{\"image-name\":\"docker.io/library/a:b c\",\"n\":1}"}])"),
+              id + " vllm docker.io/library/a:b?c\n");
 }
 
 TEST(Runtimes, StorageConfMayMoveTheContainers) {
@@ -55,16 +77,26 @@ TEST(Runtimes, AnnotationsTellThePod) {
         "annotations":{"io.kubernetes.cri.container-name":"vllm",
         "io.kubernetes.cri.container-type":"container","nerdctl/name":"n",
         "io.kubernetes.cri.sandbox-name":"llm-0","io.kubernetes.cri.sandbox-namespace":"prod"}})"),
-              "/a/b\nn\nprod\nllm-0\nvllm\n");
+              "/a/b\nprod\nllm-0\nvllm\nn\n\n");
     EXPECT_EQ(read_spec(R"({"annotations":{
         "io.kubernetes.cri.container-type":"sandbox","io.kubernetes.cri.sandbox-name":"llm-0",
         "io.kubernetes.cri.sandbox-namespace":"prod"}})"),
-              "\n\nprod\nllm-0\nPOD\n");
+              "\nprod\nllm-0\nPOD\n");
     EXPECT_EQ(read_spec(R"({"annotations":{"io.kubernetes.container.name":"vllm",
         "io.kubernetes.pod.name":"llm-0","io.kubernetes.pod.namespace":"prod","n":7}})"),
-              "\n\nprod\nllm-0\nvllm\n");
-    EXPECT_EQ(read_spec(R"({"annotations":[]})"), "\n\n\n\n\n");
+              "\nprod\nllm-0\nvllm\n");
+    EXPECT_EQ(read_spec(R"({"annotations":[]})"), "\n\n\n\n");
     EXPECT_EQ(read_spec(R"({"linux":{"cgroupsPath":"/a\nb"}})"), "");
+}
+
+TEST(Runtimes, AnnotationsTellImageAndLabels) {
+    EXPECT_EQ(read_spec(R"({"annotations":{"io.kubernetes.cri.image-name":"docker.io/a/b:1"}})"),
+              "\n\n\n\n\ndocker.io/a/b:1\n");
+    EXPECT_EQ(read_spec(R"({"annotations":{"io.kubernetes.cri-o.ImageName":"quay.io/a/b:1",)"
+                        R"("io.kubernetes.cri-o.Labels":"{\"tier\":\"batch\",\"x\":\"\"}"}})"),
+              "\n\n\n\n\nquay.io/a/b:1\ntier=batch\nx=\n");
+    EXPECT_EQ(read_spec(R"({"annotations":{"io.kubernetes.cri-o.Labels":"{\"tier\":"}})"),
+              "\n\n\n\n");
 }
 
 TEST(Runtimes, NamesThatTheKubeletMakesUp) {
@@ -74,6 +106,9 @@ TEST(Runtimes, NamesThatTheKubeletMakesUp) {
     EXPECT_FALSE(kube_name_of("k8s_vllm"));
     EXPECT_FALSE(kube_name_of("my_own_name_of_six_parts"));
     EXPECT_FALSE(kube_name_of(""));
+    EXPECT_EQ(sandbox_of_pod("k8s_POD_llm-0_prod_8d1e7b0c_0"), "8d1e7b0c");
+    EXPECT_FALSE(sandbox_of_pod("k8s_vllm_llm-0_prod_8d1e7b0c_0"));
+    EXPECT_FALSE(sandbox_of_pod("POD"));
 
     const auto pod = pod_of_log("prod_llm-0_8d1e7b0c-3f5a-4c6e-9b2d-0123456789ab");
     ASSERT_TRUE(pod);
@@ -102,7 +137,7 @@ TEST(Runtimes, WhatIsBrokenTellsNothing) {
           R"([{"id":)" + quoted(id) + R"(,"names":[{}]}])"}) {
         EXPECT_EQ(read_docker_config(text), "") << text.substr(0, 80);
         EXPECT_EQ(read_storage(text), "");
-        EXPECT_TRUE(read_spec(text).empty() || read_spec(text) == "\n\n\n\n\n");
+        EXPECT_TRUE(read_spec(text).empty() || read_spec(text) == "\n\n\n\n");
         EXPECT_EQ(read_docker_settings(text), "");
         EXPECT_EQ(read_storage_settings(text), "");
     }
@@ -122,9 +157,9 @@ TEST(Runtimes, WhatIsLargeOrDeepTakesNoTime) {
 }
 
 TEST(Runtimes, NamesAreShortAndHarmless) {
-    EXPECT_EQ(read_docker_config(R"({"Name":"/\u001b[2Ja\nb/c d\u00e9"})"), "??2Ja?b?c?d??");
+    EXPECT_EQ(read_docker_config(R"({"Name":"/\u001b[2Ja\nb/c d\u00e9"})"), "??2Ja?b?c?d??\n\n");
     EXPECT_EQ(read_docker_config(R"({"Name":")" + std::string(5000, 'a') + R"("})"),
-              std::string(253, 'a'));
+              std::string(253, 'a') + "\n\n");
 }
 
 } // namespace

@@ -48,7 +48,8 @@ std::unordered_map<std::string, Owner> containerd_owners(StateFiles &files) {
             owner.kind = OwnerKind::container;
             owner.runtime = "containerd";
             owner.id = id;
-            owner.name = spec->name.empty() && !is_container_id(id) ? clean_name(id) : spec->name;
+            const std::string &name = spec->description.name;
+            owner.name = name.empty() && !is_container_id(id) ? clean_name(id) : name;
         }
     }
     return owners;

@@ -7,48 +7,47 @@ namespace umacct {
 
 namespace fs = std::filesystem;
 
-namespace {
+Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+    const auto found_below = [&](const fs::path &folder) {
+        return Description::of(
+            files.ask(folder / "containers" / id / "config.v2.json", read_docker_config, user));
+    };
 
-/// A string member of the document itself.
-std::string member(const std::string &text, const char *name) {
+    if (user)
+        return found_below(files.home(*user) / ".local/share/docker");
+
+    const std::string moved =
+        files.ask_line(files.below_root("etc/docker/daemon.json"), read_docker_settings);
+    Description found = moved.empty() ? Description{} : found_below(files.below_root(moved));
+    for (const char *folder : {"var/lib/docker", "var/snap/docker/common/var-lib-docker"}) {
+        if (found.name.empty())
+            found = found_below(files.below_root(folder));
+    }
+    return found;
+}
+
+std::string read_docker_config(const std::string &text) {
+    Description found;
+    const bool is_json = for_each_json_string(text, [&](auto keys, const std::string &value) {
+        if (keys.size() == 1 && keys[0] == "Name")
+            found.name = value.substr(value.starts_with('/') ? 1 : 0);
+        else if (keys.size() == 2 && keys[0] == "Config" && keys[1] == "Image")
+            found.image = value;
+        else if (keys.size() == 3 && keys[0] == "Config" && keys[1] == "Labels")
+            found.add_label(keys[2], value);
+    });
+
+    return is_json ? found.lines() : "";
+}
+
+std::string read_docker_settings(const std::string &text) {
     std::string found;
     const bool is_json = for_each_json_string(text, [&](auto keys, const std::string &value) {
-        if (keys.size() == 1 && keys[0] == name)
+        if (keys.size() == 1 && keys[0] == "data-root")
             found = value;
     });
 
     return is_json ? found : "";
-}
-
-} // namespace
-
-std::string docker_name(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
-    const auto name_below = [&](const fs::path &folder) {
-        return clean_name(files.ask_line(folder / "containers" / id / "config.v2.json",
-                                         read_docker_config, user));
-    };
-
-    if (user)
-        return name_below(files.home(*user) / ".local/share/docker");
-
-    const std::string moved =
-        files.ask_line(files.below_root("etc/docker/daemon.json"), read_docker_settings);
-    std::string name = moved.empty() ? "" : name_below(files.below_root(moved));
-    for (const char *folder : {"var/lib/docker", "var/snap/docker/common/var-lib-docker"}) {
-        if (name.empty())
-            name = name_below(files.below_root(folder));
-    }
-    return name;
-}
-
-std::string read_docker_config(const std::string &text) {
-    const std::string name = member(text, "Name");
-
-    return clean_name(name.starts_with('/') ? name.substr(1) : name);
-}
-
-std::string read_docker_settings(const std::string &text) {
-    return member(text, "data-root");
 }
 
 } // namespace umacct

@@ -49,6 +49,14 @@ std::optional<KubeName> kube_name_of(std::string_view name) {
     return make_kube_name(parts[3], parts[2], parts[1]);
 }
 
+std::optional<std::string> sandbox_of_pod(std::string_view name) {
+    const std::vector<std::string> parts = split(name);
+
+    if (parts.size() != 6 || parts[0] != "k8s" || parts[1] != sandbox_name)
+        return std::nullopt;
+    return parts[4];
+}
+
 std::optional<std::pair<std::string, KubeName>> pod_of_log(std::string_view folder) {
     const std::vector<std::string> parts = split(folder);
 

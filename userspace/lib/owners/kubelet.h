@@ -28,6 +28,8 @@ std::optional<KubeName> make_kube_name(std::string_view name_space, std::string_
 /// "k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT", the name that runtimes give what the
 /// kubelet asks for.
 std::optional<KubeName> kube_name_of(std::string_view name);
+/// The same of what holds a pod's namespaces and nothing else: the pod's uid.
+std::optional<std::string> sandbox_of_pod(std::string_view name);
 /// The folder of a pod's logs, "NAMESPACE_POD_UID": its name by its uid.
 std::optional<std::pair<std::string, KubeName>> pod_of_log(std::string_view folder);
 /// The link to a container's log, "POD_NAMESPACE_CONTAINER-ID.log": its name by its id.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace umacct {
 
@@ -21,6 +22,8 @@ struct Owner {
     std::string kube_namespace; ///< these three of one that it does, or of a pod
     std::string pod;
     std::string container;
+    std::string image;               ///< of a container
+    std::vector<std::string> labels; ///< "KEY=VALUE"; a container in a pod has the pod's, too
 
     /// As TARGET takes it: "vllm", "default/llm-0", "default/llm-0/vllm"; empty where
     /// no name is known.

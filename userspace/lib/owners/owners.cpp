@@ -10,6 +10,12 @@ namespace umacct {
 
 namespace {
 
+void take(Owner &owner, Description description) {
+    owner.name = std::move(description.name);
+    owner.image = std::move(description.image);
+    owner.labels = std::move(description.labels);
+}
+
 void take(Owner &owner, const KubeName &name) {
     owner.kube_namespace = name.name_space;
     owner.pod = name.pod;
@@ -63,6 +69,7 @@ void Owners::refresh() {
     containerd_.reset();
     pods_.reset();
     kube_containers_.reset();
+    sandboxes_.reset();
 }
 
 void Owners::name_container(Owner &owner, std::string_view path) const {
@@ -72,20 +79,17 @@ void Owners::name_container(Owner &owner, std::string_view path) const {
     if (user == 0U)
         user.reset();
     if (owner.runtime == "docker") {
-        owner.name = docker_name(files_, owner.id, user);
+        take(owner, docker_container(files_, owner.id, user));
     } else if (owner.runtime == "podman") {
-        owner.name = storage_name(files_, owner.id, user);
+        take(owner, stored_container(files_, owner.id, user));
     } else {
         // Below a pod the path may not tell the runtime.
         const bool of_crio = owner.runtime == "cri-o";
 
         spec = of_crio ? crio_spec(files_, owner.id) : containerd_spec(files_, owner.id);
-        if (spec && !of_crio) {
+        if (spec && !of_crio)
             owner.runtime = "containerd";
-            owner.name = spec->name;
-        } else if (!spec) {
-            owner.name = storage_name(files_, owner.id, user);
-        }
+        take(owner, spec ? spec->description : stored_container(files_, owner.id, user));
     }
 
     auto kube = spec ? spec->kube_name : kube_name_of(owner.name);
@@ -97,17 +101,24 @@ void Owners::name_container(Owner &owner, std::string_view path) const {
     if (kube) {
         take(owner, *kube);
         owner.name.clear();
-        return;
     }
     if (const auto parent = of(parent_path(path)); parent && parent->kind == OwnerKind::pod) {
-        owner.kube_namespace = parent->kube_namespace;
-        owner.pod = parent->pod;
+        owner.labels.insert(owner.labels.end(), parent->labels.begin(), parent->labels.end());
+        if (!kube) {
+            owner.kube_namespace = parent->kube_namespace;
+            owner.pod = parent->pod;
+        }
     }
 }
 
 void Owners::name_pod(Owner &owner) const {
     if (const KubeName *found = look_up(pods_, owner.id, [this] { return kubelet_pods(files_); }))
         take(owner, *found);
+    if (const std::string *sandbox =
+            look_up(sandboxes_, owner.id, [this] { return crio_sandboxes(files_); })) {
+        if (auto spec = crio_spec(files_, *sandbox))
+            owner.labels = std::move(spec->description.labels);
+    }
 }
 
 } // namespace umacct

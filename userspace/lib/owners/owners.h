@@ -47,9 +47,10 @@ private:
 
     mutable StateFiles files_;
     mutable ByPath known_;
-    mutable std::optional<std::unordered_map<std::string, Owner>> containerd_; ///< by path
-    mutable std::optional<KubeNames> pods_;                                    ///< by uid
-    mutable std::optional<KubeNames> kube_containers_;                         ///< by id
+    mutable std::optional<std::unordered_map<std::string, Owner>> containerd_;      ///< by path
+    mutable std::optional<KubeNames> pods_;                                         ///< by uid
+    mutable std::optional<KubeNames> kube_containers_;                              ///< by id
+    mutable std::optional<std::unordered_map<std::string, std::string>> sandboxes_; ///< by pod
 };
 
 } // namespace umacct

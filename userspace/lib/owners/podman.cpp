@@ -2,8 +2,10 @@
 #include "lib/owners/podman.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "lib/owners/json_strings.h"
 #include "lib/owners/owner.h"
@@ -25,24 +27,67 @@ fs::path graphroot(StateFiles &files) {
     return files.below_root(moved.empty() ? "var/lib/containers/storage" : moved);
 }
 
-} // namespace
-
-std::string storage_name(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+/// Calls visit with the lines of each file that has containers, until it says that it has it.
+template <class Visit>
+void for_each_list(StateFiles &files, std::optional<uid_t> user, Visit visit) {
     const fs::path folder =
         user ? files.home(*user) / ".local/share/containers/storage" : graphroot(files);
-    const std::string key = id + ' ';
 
     for (const char *driver : drivers) {
         // Containers that go when they end are in the second.
         for (const char *file : {"containers.json", "volatile-containers.json"}) {
-            const auto &lines = files.ask(folder / driver / file, read_storage, user);
-            const auto found = std::lower_bound(lines.begin(), lines.end(), key);
-
-            if (found != lines.end() && found->starts_with(key))
-                return clean_name(found->substr(key.size()));
+            if (visit(files.ask(folder / driver / file, read_storage, user)))
+                return;
         }
     }
-    return "";
+}
+
+/// The image that libpod notes down beside a container.
+std::string image_in(const std::string &metadata) {
+    std::string image;
+
+    for_each_json_string(metadata, [&](auto keys, const std::string &value) {
+        if (keys.size() == 1 && keys[0] == "image-name")
+            image = value;
+    });
+    return image;
+}
+
+} // namespace
+
+Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+    const std::string key = id + ' ';
+    Description description;
+
+    for_each_list(files, user, [&](const StateFiles::Lines &lines) {
+        const auto found = std::lower_bound(lines.begin(), lines.end(), key);
+
+        if (found == lines.end() || !found->starts_with(key))
+            return false;
+        std::istringstream words(found->substr(key.size()));
+        std::array<std::string, 2> name_and_image;
+        words >> name_and_image[0] >> name_and_image[1];
+        description = Description::of(name_and_image);
+        return true;
+    });
+    return description;
+}
+
+std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files) {
+    std::unordered_map<std::string, std::string> sandboxes;
+
+    for_each_list(files, {}, [&](const StateFiles::Lines &lines) {
+        for (const std::string &line : lines) {
+            const auto space = line.find(' ');
+
+            if (space == std::string::npos)
+                continue;
+            if (auto uid = sandbox_of_pod(line.substr(space + 1)))
+                sandboxes[std::move(*uid)] = line.substr(0, space);
+        }
+        return false;
+    });
+    return sandboxes;
 }
 
 std::optional<RuntimeSpec> crio_spec(StateFiles &files, const std::string &id) {
@@ -57,6 +102,7 @@ std::optional<RuntimeSpec> crio_spec(StateFiles &files, const std::string &id) {
 std::string read_storage(const std::string &text) {
     std::map<std::string, std::string> ids; // by the element's number
     std::map<std::string, std::string> names;
+    std::map<std::string, std::string> images;
     std::map<std::string, std::string> found;
     std::string answer;
 
@@ -65,13 +111,17 @@ std::string read_storage(const std::string &text) {
             ids[keys[0]] = value;
         else if (keys.size() == 3 && keys[1] == "names" && keys[2] == "0")
             names[keys[0]] = value;
+        else if (keys.size() == 2 && keys[1] == "metadata")
+            images[keys[0]] = image_in(value);
     });
     for (const auto &[element, id] : ids) {
-        if (is_container_id(id) && names.contains(element))
-            found[id] = clean_name(names[element]);
+        if (!is_container_id(id) || !names.contains(element))
+            continue;
+        const std::string image = clean_image(images[element]);
+        found[id] = clean_name(names[element]) + (image.empty() ? "" : ' ' + image);
     }
-    for (const auto &[id, name] : found)
-        answer.append(id).append(1, ' ').append(name).append(1, '\n');
+    for (const auto &[id, words] : found)
+        answer.append(id).append(1, ' ').append(words).append(1, '\n');
     return answer;
 }
 

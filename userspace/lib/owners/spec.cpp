@@ -32,16 +32,31 @@ KubeName kube_name_of(Annotations &annotations) {
         .value_or(KubeName());
 }
 
+/// As containerd's or CRI-O's say; nerdctl's have the name alone.
+Description description_of(Annotations &annotations) {
+    const std::string &image = annotations["io.kubernetes.cri.image-name"];
+    Description found;
+
+    found.name = annotations["nerdctl/name"];
+    found.image = image.empty() ? annotations["io.kubernetes.cri-o.ImageName"] : image;
+    for_each_json_string(annotations["io.kubernetes.cri-o.Labels"],
+                         [&](auto keys, const std::string &value) {
+                             if (keys.size() == 1)
+                                 found.add_label(keys[0], value);
+                         });
+    return found;
+}
+
 } // namespace
 
 std::optional<RuntimeSpec> ask_spec(StateFiles &files, const std::filesystem::path &file) {
     const StateFiles::Lines &lines = files.ask(file, read_spec);
 
-    if (lines.size() != 5)
+    if (lines.size() < 4)
         return std::nullopt;
     return RuntimeSpec{.cgroups_path = lines[0],
-                       .name = clean_name(lines[1]),
-                       .kube_name = make_kube_name(lines[2], lines[3], lines[4])};
+                       .kube_name = make_kube_name(lines[1], lines[2], lines[3]),
+                       .description = Description::of(std::span(lines).subspan(4))};
 }
 
 std::string read_spec(const std::string &text) {
@@ -57,8 +72,8 @@ std::string read_spec(const std::string &text) {
     if (!is_json || path.find('\n') != std::string::npos)
         return "";
     const KubeName kube = kube_name_of(annotations);
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n", path, clean_name(annotations["nerdctl/name"]),
-                       kube.name_space, kube.pod, kube.container);
+    return fmt::format("{}\n{}\n{}\n{}\n{}", path, kube.name_space, kube.pod, kube.container,
+                       description_of(annotations).lines());
 }
 
 } // namespace umacct

@@ -138,6 +138,17 @@ std::string guard_words(const GuardPolicy &guard, std::string_view path) {
                          : "where it is to blame: " + steps;
 }
 
+/// Also what a rule could go by.
+void print_names(const Machine &machine, const Output &output, const Found &found) {
+    fmt::print(output.out, "{}\n", printable(display_path(machine.owners(), found.target.path)));
+    if (!found.owner)
+        return;
+    if (!found.owner->image.empty())
+        fmt::print(output.out, "  image {}\n", printable(found.owner->image));
+    for (const std::string &label : found.owner->labels)
+        fmt::print(output.out, "  label {}\n", printable(label));
+}
+
 int explain(const Machine &machine, const Output &output, const std::string &word) {
     const Found found(machine, word);
     const auto &[policy, target, owner, subject, rule, change] = found;
@@ -145,7 +156,7 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
     Json passed = Json::array();
 
     if (!output.json)
-        fmt::print(output.out, "{}\n", printable(display_path(machine.owners(), target.path)));
+        print_names(machine, output, found);
     for (const Rule &each : policy.rules) {
         if (&each == rule)
             break;
@@ -154,12 +165,12 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
         passed.push_back({{"rule", each.name}, {"place", place_json(each.place)}, {"reason", why}});
         if (!output.json)
             fmt::print(output.out, "  not {} ({}): {}\n", each.name, each.place.text(),
-                       why.starts_with("it ") || why.starts_with("this ")
-                           ? why
-                           : fmt::format("it is not {}", printable(why)));
+                       why.starts_with("it ") ? why : fmt::format("it is not {}", printable(why)));
     }
     if (output.json)
         output.document({{"path", target.path},
+                         {"image", owner && !owner->image.empty() ? Json(owner->image) : Json()},
+                         {"labels", owner ? owner->labels : std::vector<std::string>()},
                          {"rule", rule == nullptr ? Json() : Json(rule->name)},
                          {"place", rule == nullptr ? Json() : place_json(rule->place)},
                          {"settings", settings},
