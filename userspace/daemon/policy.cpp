@@ -81,12 +81,10 @@ public:
         return values;
     }
 
-    std::optional<bool> flag(const char *key) {
-        const toml::node *node = take(key);
+    std::optional<bool> flag(const char *key) { return exact<bool>(key, "true or false"); }
 
-        if (node != nullptr && !node->is_boolean())
-            diagnostic(*node, fmt::format("{} is true or false", key));
-        return node == nullptr ? std::nullopt : node->value_exact<bool>();
+    std::optional<std::int64_t> number(const char *key) {
+        return exact<std::int64_t>(key, "a whole number");
     }
 
     const toml::node *take(const char *key) {
@@ -112,6 +110,15 @@ public:
     }
 
 private:
+    template <class Value>
+    std::optional<Value> exact(const char *key, const char *what) {
+        const toml::node *node = take(key);
+
+        if (node != nullptr && !node->is<Value>())
+            diagnostic(*node, fmt::format("{} is {}", key, what));
+        return node == nullptr ? std::nullopt : node->value_exact<Value>();
+    }
+
     template <class Read>
     auto value(const char *key, const toml::node &node, Read read)
         -> std::optional<decltype(read(std::string()))> {
@@ -227,6 +234,7 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
 
     rule.place = place_of(table.source());
     rule.name = reader.text("name", read_name).value_or("");
+    rule.priority = reader.number("priority").value_or(0);
     rule.cgroup = reader.text("cgroup", read_path_pattern);
     rule.unit = reader.text("unit", read_unit);
     rule.container = reader.text("container", read_pattern);
@@ -581,6 +589,7 @@ Policy read_policy(const std::vector<std::filesystem::path> &files) {
         read_file(file, policy, diagnostics);
     if (!diagnostics.empty())
         throw PolicyError(std::move(diagnostics));
+    std::ranges::stable_sort(policy.rules, std::ranges::greater(), &Rule::priority);
     return policy;
 }
 

@@ -39,6 +39,7 @@ struct Amount {
 struct Rule {
     Place place;
     std::string name; ///< for people; "rule 2" where none was given
+    std::int64_t priority = 0;
 
     // Patterns; the rule is for a cgroup that fits all that are there, and one is.
     std::optional<std::string> cgroup;
@@ -113,7 +114,7 @@ struct Policy {
     std::optional<Amount> headroom; ///< 0: off
     std::optional<std::uint64_t> headroom_blocks;
     std::optional<bool> headroom_anonymous;
-    std::vector<Rule> rules;
+    std::vector<Rule> rules; ///< as they are tried: by priority, then as they were read
 
     /// The first rule that is for it; null for none.
     const Rule *match(const Subject &subject) const;

@@ -99,6 +99,19 @@ TEST_F(PolicyTest, TheFirstThatSaysSomethingWins) {
     EXPECT_EQ(policy.match({.path = "/c/d"}), nullptr);
 }
 
+TEST_F(PolicyTest, PriorityGoesBeforeTheOrderOfFiles) {
+    sandbox_.write("etc/umacct.toml.d/10-a.toml", "[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    const Policy policy = read("[[rule]]\ncgroup='/prod/*'\npriority=10\nhard='2G'\n"
+                               "[[rule]]\ncgroup='/prod/a'\npriority=10\nhard='3G'\n"
+                               "[[rule]]\ncgroup='/prod/b'\npriority=11\nhard='4G'\n"
+                               "[[rule]]\ncgroup='/**'\npriority=-1\nhard='5G'\n");
+    const auto hard = [&](const char *path) { return policy.match({.path = path})->hard->bytes; };
+
+    EXPECT_EQ(hard("/prod/a"), 2 * gib) << "of equals, the first";
+    EXPECT_EQ(hard("/prod/b"), 4 * gib);
+    EXPECT_EQ(hard("/other"), gib) << "0 unless told";
+}
+
 TEST_F(PolicyTest, WhatAPersonSetComesFirst) {
     sandbox_.write("etc/umacct.toml.d/00-a.toml", "[machine]\nheadroom = '1G'\n"
                                                   "headroom_anonymous = true\n");
@@ -122,6 +135,8 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
                    "umacct.toml:2:10: cgroup: 'a' does not begin with '/'");
     expect_problem("[[rule]]\ncgroup = '/a'\nview = 'yes'\n",
                    "umacct.toml:3:8: view is true or false");
+    expect_problem("[[rule]]\ncgroup = '/a'\nhard = '1G'\npriority = '1'\n",
+                   "umacct.toml:4:12: priority is a whole number");
     expect_problem("[[rule]]\ncgroup = '/a'\n",
                    "umacct.toml:1:1: a rule needs one of soft, hard, throttle, view, charge");
     expect_problem("[[rule]]\nhard = '1G'\n",
