@@ -104,6 +104,21 @@ AccountChange with_reset(AccountChange next, const AccountChange &last, const Ac
     return next;
 }
 
+/// What the change doesn't say is as the last one said.
+AccountChange with_rest(AccountChange change, const AccountChange &last) {
+    const auto take = [](auto &value, const auto &otherwise) {
+        if (!value)
+            value = otherwise;
+    };
+
+    take(change.hard, last.hard);
+    take(change.soft, last.soft);
+    take(change.throttle_ns, last.throttle_ns);
+    take(change.view, last.view);
+    take(change.charge, last.charge);
+    return change;
+}
+
 /// As it is, of all that the change is about.
 AccountChange before(const AccountChange &change, const Account &now) {
     AccountChange before;
@@ -232,9 +247,9 @@ void Enforcer::apply(const std::string &path, Undos *undos) {
     const Rule *rule = policy_.match({.path = path,
                                       .owner = owner ? &*owner : nullptr,
                                       .inside = is_made_inside(path, machine_.owners())});
-    if (policy_.needs_names())
-        wait_for_name(path, owner);
-    change(path, known->second, rule, undos);
+    const bool waits = policy_.needs_names() && waits_for_name(path, owner);
+
+    change(path, known->second, rule, waits, undos);
 }
 
 void Enforcer::try_to_apply(const std::string &path) {
@@ -247,7 +262,8 @@ void Enforcer::try_to_apply(const std::string &path) {
     }
 }
 
-void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *rule, Undos *undos) {
+void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *rule, bool waits,
+                      Undos *undos) {
     const AccountChange wanted = rule != nullptr ? rule->change(total_) : AccountChange{};
 
     if (wanted.empty() && set_.values().accounts.empty())
@@ -260,9 +276,10 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *ru
 
         Module &module = connection_.module();
         const Account now = module.account(id).value_or(Account{});
-        AccountChange next = with_reset(wanted, last, now);
+        // Once it has its name, another rule may say what the last one did.
+        AccountChange next = waits ? wanted : with_reset(wanted, last, now);
         const std::string words = reduce(next, now);
-        set_.set(id, wanted);
+        set_.set(id, waits ? with_rest(wanted, last) : wanted);
         if (!next.empty()) {
             try {
                 module.set_account(id, next);
@@ -283,7 +300,7 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *ru
     }
 }
 
-void Enforcer::wait_for_name(const std::string &path, const std::optional<Owner> &owner) {
+bool Enforcer::waits_for_name(const std::string &path, const std::optional<Owner> &owner) {
     const Clock::time_point now = Clock::now();
     const bool named =
         !owner || owner->kind == OwnerKind::unit ||
@@ -295,6 +312,7 @@ void Enforcer::wait_for_name(const std::string &path, const std::optional<Owner>
         unnamed_.erase(path);
     else
         due_ = now + retry_after;
+    return unnamed_.contains(path);
 }
 
 /// As far as it goes: what is gone meanwhile needs no undoing.

@@ -61,8 +61,10 @@ private:
     void apply(const std::string &path, Undos *undos);
     /// The same; what the module refuses is told.
     void try_to_apply(const std::string &path);
-    void change(const std::string &path, std::uint64_t &id, const Rule *rule, Undos *undos);
-    void wait_for_name(const std::string &path, const std::optional<Owner> &owner);
+    /// waits: its name may come yet, so that nothing is taken from it.
+    void change(const std::string &path, std::uint64_t &id, const Rule *rule, bool waits,
+                Undos *undos);
+    bool waits_for_name(const std::string &path, const std::optional<Owner> &owner);
     void roll_back(const Undos &undos, const Status &status);
 
     Connection &connection_;

@@ -206,6 +206,30 @@ TEST_F(EnforcerTest, AnotherPolicyTakesBackWhatTheLastOneSet) {
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), Values{UMACCT_UNLIMITED});
 }
 
+TEST_F(EnforcerTest, WhatWaitsForItsNameKeepsWhatItHad) {
+    const std::string path = "/docker/" + test::id_of('a');
+    const char *text = "[[rule]]\ncontainer='vllm'\nhard='1G'\n";
+    const test::RuntimeFolders folders(sandbox_);
+
+    account(path);
+    folders.add_docker(test::id_of('a'), "vllm");
+    enforcer(text).follow({path}, {});
+    EXPECT_EQ(account(path).hard, gib);
+
+    // The next one is there before the name can be read.
+    std::filesystem::remove_all(root() / "var");
+    Enforcer enforcer = this->enforcer(text);
+    enforcer.follow({path}, {});
+    EXPECT_EQ(account(path).hard, gib);
+    ASSERT_TRUE(enforcer.due());
+    folders.add_docker(test::id_of('a'), "vllm");
+    std::this_thread::sleep_until(*enforcer.due());
+    enforcer.retry();
+    EXPECT_EQ(hard_set(), Values{gib});
+    enforcer.replace(policy(""));
+    EXPECT_EQ(account(path).hard, std::nullopt);
+}
+
 TEST_F(EnforcerTest, LabelsThatComeLate) {
     const test::RuntimeFolders folders(sandbox_);
     Enforcer enforcer = this->enforcer("[[rule]]\nlabel='tier=batch'\nhard='1G'\n");
