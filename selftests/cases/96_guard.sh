@@ -193,9 +193,9 @@ slowest=0
 for i in 1 2 3 4 5; do
 	stops_in "quick$i"
 	diag "stopped after $stops_took ms"
-	[ "$stops_took" -le $slowest ] || slowest=$stops_took
+	[ "$stops_took" -le "$slowest" ] || slowest=$stops_took
 done
-check "soon after the threshold" [ $slowest -le "$([ "$BARS" ] && echo 200 || echo 5000)" ]
+check "soon after the threshold" [ "$slowest" -le "$([ "$BARS" ] && echo 200 || echo 5000)" ]
 
 # --- steps, one after the other; and who comes after one that was killed --------------
 

@@ -154,6 +154,8 @@ std::vector<Guard::Action> Guard::release() {
         each.undo = true;
     acting_ = false;
     reclaiming_ = false;
+    // What comes now has nothing to do with how long the last step was given.
+    step_at_ = {};
     if (reading_)
         released_ = reading_->time;
     return actions;

@@ -124,6 +124,20 @@ TEST_F(GuardTest, GoesOnWhereItWasIfItBeginsAgainAtOnce) {
     EXPECT_EQ(after(2s, 4 * gib), "kill /leaker");
 }
 
+TEST_F(GuardTest, ANewShortageDoesNotWaitForTheLastStep) {
+    GuardPolicy patient = policy();
+
+    patient.steps = {GuardStep::freeze};
+    patient.wait_ns = 60'000'000'000;
+    use(patient);
+    after(60s, 30 * gib);
+    at("/leaker").driver = 25 * gib;
+    EXPECT_EQ(after(600ms, 4 * gib), "freeze /leaker");
+    EXPECT_EQ(after(11s, 20 * gib), "undo freeze /leaker");
+    at("/leaker").driver = 40 * gib;
+    EXPECT_EQ(after(600ms, 4 * gib), "freeze /leaker");
+}
+
 TEST_F(GuardTest, ADipIsNothing) {
     after(60s, 30 * gib);
     at("/leaker").driver = 25 * gib;
