@@ -782,8 +782,19 @@ TEST_F(App, WatchTellsWhatTheGuardDid) {
     EXPECT_EQ(schema_of("watch", lines[0]), "") << lines[0];
     EXPECT_EQ(lines[0]["path"], "/a.slice/big.service");
 
-    fake_.while_watching = [&] { events.append(step("/b", "another's")); };
+    fake_.while_watching = [&] {
+        events.append(step("/b", "another's"));
+        events.append("{\"path\": 5");
+    };
     EXPECT_EQ(run({"watch", "42"}).out, "");
+}
+
+TEST_F(App, WatchGoesOnWhereALineIsOfAnotherKind) {
+    const EventFile events(sandbox_.proc().parent_path());
+
+    fake_.while_watching = [&] { events.append(R"({"path": 5, "time": [], "text": {}})"); };
+    fake_.to_receive = {{}};
+    EXPECT_EQ(run({"watch"}).code, 3);
 }
 
 TEST_F(App, WatchReadsOnWhereTheGuardBeganAnew) {

@@ -321,6 +321,22 @@ TEST(Refill, AsLongAsItGetsFurther) {
     EXPECT_EQ(bytes, (8 + 4 + 2) * block);
 }
 
+TEST(Refill, NotForABlockAtATime) {
+    Refill refill(need_of(200 * block, block));
+    std::uint64_t missing = 20;
+    std::uint64_t bytes = 0;
+
+    for (;;) {
+        const Refill::Step step = refill.next(zones_with(200 - missing, 30UL * 512));
+
+        if (step.action == Refill::Action::give_up)
+            break;
+        bytes += step.bytes;
+        missing -= step.action == Refill::Action::compact ? 1 : 0;
+    }
+    EXPECT_LE(bytes, 2 * 20 * block);
+}
+
 TEST(Refill, WhereNoPageCacheIsLeft) {
     Refill refill(need_of(20 * block, block));
 

@@ -34,9 +34,9 @@ Refill::Step Refill::next(const Zones &zones) {
         compacted_ = true;
         return {.action = Action::compact};
     }
-    // Once more as long as it helps: what is given back lies where it lay, and few blocks of
-    // it may be whole.
-    if (!again_ || (pages_left_ == 0 && missing.blocks < lacked_)) {
+    // Once more as long as it helps by a quarter: what is given back lies where it lay, and few
+    // blocks of it may be whole. All of it is four times what was missing, at the most.
+    if (!again_ || (pages_left_ == 0 && missing.blocks * 4 <= lacked_ * 3)) {
         again_ = true;
         lacked_ = missing.blocks;
         pages_left_ = missing.blocks << need_.order;

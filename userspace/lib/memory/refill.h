@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// What to do next so that so much is free, from one reading to the next: page cache first,
 /// as much of it as is missing; then compaction; then, for blocks that it could not make,
-/// page cache and compaction again, as long as fewer are missing each time. Where few blocks
-/// are left, these two change places. It decides; who asks it acts.
+/// page cache and compaction again, as long as a quarter less is missing each time. Where few
+/// blocks are left, these two change places. It decides; who asks it acts.
 #pragma once
 
 #include <cstdint>

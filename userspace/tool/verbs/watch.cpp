@@ -104,19 +104,24 @@ private:
     /// What umacctd's guard did, as it wrote it down.
     void take_step(const std::string &line) {
         Json step = Json::parse(line, nullptr, false);
+        const auto text = [&step](const char *key) {
+            const auto found = step.find(key);
 
-        if (!step.is_object() || !concerns(step.value("path", "")))
+            return found != step.end() && found->is_string() ? found->get<std::string>() : "";
+        };
+
+        if (!step.is_object() || !concerns(text("path")))
             return;
         if (output_.json) {
             step.erase("boot_id"); // the document's own
-            step["owner"] = to_json(machine_.owners().nearest(step.value("path", "")));
+            step["owner"] = to_json(machine_.owners().nearest(text("path")));
             output_.document(step);
         } else {
             std::tm time{};
 
-            std::istringstream(step.value("time", "")) >> std::get_time(&time, "%Y-%m-%dT%T");
+            std::istringstream(text("time")) >> std::get_time(&time, "%Y-%m-%dT%T");
             fmt::print(output_.out, "{}  {}\n", head(timegm(&time), "guard"),
-                       printable(step.value("text", "")));
+                       printable(text("text")));
         }
         output_.out.flush();
     }
