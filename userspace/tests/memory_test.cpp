@@ -334,7 +334,7 @@ TEST(Refill, NotForABlockAtATime) {
         bytes += step.bytes;
         missing -= step.action == Refill::Action::compact ? 1 : 0;
     }
-    EXPECT_LE(bytes, 2 * 20 * block);
+    EXPECT_LE(bytes, 40 * block);
 }
 
 TEST(Refill, WhereNoPageCacheIsLeft) {
