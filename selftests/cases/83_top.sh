@@ -86,7 +86,7 @@ ask other alloc 4M 2
 
 check "a terminal of 100 by 30" tm new-session -d -x 100 -y 30 sh
 
-start_line "stty -g >$TEST_DIR/tty.before; umacct top $tree -d 1"
+start_line "stty -g >$TEST_DIR/tty.before; umacct top $tree -d 0.25"
 
 # --- figures -------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ show_screen
 press p Space
 shows "pausing is said" 'PAUSED'
 ask other alloc 4M
-sleep 3
+sleep 1
 shows "and what was there stays" 'other +8\.00 MiB'
 press Space
 shows "until it goes on" 'other +12\.00 MiB'
@@ -187,7 +187,7 @@ shows "30 have usage" 'USAGE'
 show_screen
 for size in "10 3" "3 2" "1 1"; do
 	tm resize-window -t 0 -x "${size% *}" -y "${size#* }"
-	sleep 2
+	sleep 0.5
 done
 tm resize-window -t 0 -x 160 -y 40
 shows "even a single character is survived, and 160 columns tell more" 'UNCHARGED'
@@ -218,14 +218,14 @@ hides "and leaves nothing behind" 'MEMORY.CURRENT'
 start_line "stty -g >$TEST_DIR/tty.after"
 shows "the shell goes on" 'code=0'
 is "the terminal is as it was" "$(cat "$TEST_DIR/tty.after")" "$(cat "$TEST_DIR/tty.before")"
-start_line "umacct top -d 1"
+start_line "umacct top -d 0.25"
 shows "it starts again, for all cgroups" "held +12\\.00 MiB"
 kill -TERM "$(pidof umacct)"
 shows "SIGTERM ends it as it ends others" 'code=143'
 start_line "stty -g >$TEST_DIR/tty.after"
 shows "the shell goes on" 'code=0'
 is "the terminal is as it was" "$(cat "$TEST_DIR/tty.after")" "$(cat "$TEST_DIR/tty.before")"
-start_line "umacct top -d 1"
+start_line "umacct top -d 0.25"
 shows "it starts once more" "held +12\\.00 MiB"
 press C-c
 check "Ctrl-C ends it" eventually fails pidof umacct
@@ -273,6 +273,7 @@ check "of plain text" fails grep -q "$(printf '\033')" "$TEST_DIR/out"
 sed 's/^/# /' "$TEST_DIR/out"
 umacct top "$tree" -P --batch -n 3 -d 0.1 >"$TEST_DIR/out"
 is "of processes, three when asked" "$(grep -c ' rmtool ' "$TEST_DIR/out")" 3
+: >"$TEST_DIR/out"
 umacct top "$tree" --json -n 2 -d 3 >"$TEST_DIR/out" &
 reader=$!
 eventually [ -s "$TEST_DIR/out" ]
@@ -284,6 +285,7 @@ is "with the usage" "$(echo "$last" | json_field usage)" $((36 * MIB))
 within "and what changed in about 3 s, per second" \
 	"$(echo "$last" | json_field rate)" $((8 * MIB)) $((2 * MIB))
 # What goes away comes back, as a service that restarts does: by its name.
+: >"$TEST_DIR/out"
 umacct top "$tree" --batch -d 0.2 >"$TEST_DIR/out" 2>"$TEST_DIR/err" &
 reader=$!
 check "a target is followed" eventually grep -q held "$TEST_DIR/out"

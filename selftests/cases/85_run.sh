@@ -61,6 +61,7 @@ is "the command's words arrive as they are" "$(cat "$TEST_DIR/out")" \
 check "without --, its options are its own" umacct run -q sh -c '[ -f /proc/stat ]'
 
 for signal in USR1 USR2 ALRM HUP; do
+	: >"$TEST_DIR/out"
 	umacct run -q --name "run-test-$$" sh -c "trap 'exit 9' $signal; echo up; while :; do sleep 0.1; done" \
 		>"$TEST_DIR/out" &
 	runner=$!

@@ -54,6 +54,7 @@ zoneinfo() {
 }
 
 daemon_start() {
+	: >"$LOG"
 	/usr/sbin/umacctd 2>>"$LOG" &
 	daemon=$!
 	holders="$holders $daemon"

@@ -98,24 +98,39 @@ settled() { # COMMAND...
 	[ "${settles_off#-}" -le "$settles_tolerance" ]
 }
 
+# Waits until the number that COMMAND prints is as wanted, or patience ends; it is
+# $settles_got.
+settle_at() { # WANTED TOLERANCE COMMAND...
+	settles_wanted=$1
+	settles_tolerance=$2
+	shift 2
+	eventually settled "$@"
+}
+
 # As within(), for a number that COMMAND prints and that needs a moment to settle.
 settles() { # DESCRIPTION WANTED TOLERANCE COMMAND...
 	settles_what=$1
-	settles_wanted=$2
-	settles_tolerance=$3
-	shift 3
-	eventually settled "$@"
+	shift
+	settle_at "$@"
 	within "$settles_what" "$settles_got" "$settles_wanted" "$settles_tolerance"
+}
+
+# Sets $seconds: since the machine started.
+read_seconds() {
+	read -r seconds _ </proc/uptime
+	seconds=${seconds%.*}
 }
 
 # Repeats COMMAND for as long as PATIENCE, in seconds, until it succeeds: for what the kernel, or a process
 # beside, does in its own time. A machine with other work to do takes ten times as long.
 PATIENCE=60
 eventually() { # COMMAND...
-	eventually_end=$(($(cut -d . -f 1 /proc/uptime) + PATIENCE))
-	while [ "$(cut -d . -f 1 /proc/uptime)" -le "$eventually_end" ]; do
+	read_seconds
+	eventually_end=$((seconds + PATIENCE))
+	while [ "$seconds" -le "$eventually_end" ]; do
 		"$@" && return 0
 		sleep 0.1
+		read_seconds
 	done
 	return 1
 }
@@ -222,7 +237,14 @@ kernel_complaints() {
 }
 
 driver_major() {
-	{ cut -d. -f1 /sys/module/nvidia/version || echo 0; } 2>/dev/null
+	read_driver_major
+	echo "$driver_major"
+}
+
+read_driver_major() {
+	driver_major=0
+	[ ! -e /sys/module/nvidia/version ] || read -r driver_major </sys/module/nvidia/version
+	driver_major=${driver_major%%.*}
 }
 
 # --- memory ------------------------------------------------------------------
@@ -230,8 +252,10 @@ driver_major() {
 # Per-CPU counters are folded into the global ones only now and then; ask for it. What a
 # driver keeps in pools (590 and later) comes back when the kernel asks for it.
 settle_counters() {
-	[ "$(driver_major)" -lt 590 ] || echo 2 >/proc/sys/vm/drop_caches
-	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1
+	read_driver_major
+	[ "$driver_major" -lt 590 ] || echo 2 >/proc/sys/vm/drop_caches
+	{ read -r _ </proc/sys/vm/stat_refresh; } 2>/dev/null
+	return 0
 }
 
 memfree() {
@@ -295,23 +319,32 @@ unowned_since() { # EARLIER
 
 # Cgroups are named by their place under the case's own: "a", "a/b", "" for itself.
 cgroup_path() { # NAME
-	echo "$TEST_CGROUP${1:+/$1}"
+	set_cgroup "$1"
+	echo "$cgroup_at"
 }
 
 cgroup_dir() { # NAME
-	echo "$CGROUPS$TEST_CGROUP${1:+/$1}"
+	set_cgroup "$1"
+	echo "$CGROUPS$cgroup_at"
+}
+
+# Sets $cgroup_at: the path. In an emulated machine a subshell takes as long as a program.
+set_cgroup() { # NAME
+	cgroup_at=$TEST_CGROUP${1:+/$1}
 }
 
 cgroup_make() { # NAME
-	mkdir -p "$(cgroup_dir "$1")" || return 1
+	set_cgroup "$1"
+	mkdir -p "$CGROUPS$cgroup_at" || return 1
 	# A cgroup with processes can't give its controllers on: that is well for a leaf.
-	{ echo +memory >"$(cgroup_dir "$1")/cgroup.subtree_control"; } 2>/dev/null
+	{ echo +memory >"$CGROUPS$cgroup_at/cgroup.subtree_control"; } 2>/dev/null
 	return 0
 }
 
 # Like cgroup_make, for a cgroup that shall hold processes itself.
 cgroup_leaf() { # NAME
-	mkdir -p "$(cgroup_dir "$1")"
+	set_cgroup "$1"
+	mkdir -p "$CGROUPS$cgroup_at"
 }
 
 cgroup_remove() { # PATH
@@ -322,30 +355,35 @@ cgroup_remove() { # PATH
 }
 
 cgroup_read() { # NAME FILE
-	cat "$(cgroup_dir "$1")/$2"
+	set_cgroup "$1"
+	cat "$CGROUPS$cgroup_at/$2"
 }
 
 cgroup_write() { # NAME FILE VALUE
-	echo "$3" >"$(cgroup_dir "$1")/$2"
+	set_cgroup "$1"
+	echo "$3" >"$CGROUPS$cgroup_at/$2"
 }
 
 cgroup_event() { # NAME FILE KEY
-	awk -v key="$3" '$1 == key { print $2 }' "$(cgroup_dir "$1")/$2"
+	set_cgroup "$1"
+	awk -v key="$3" '$1 == key { print $2 }' "$CGROUPS$cgroup_at/$2"
 }
 
 cgroup_add() { # NAME PID
-	echo "$2" >"$(cgroup_dir "$1")/cgroup.procs"
+	set_cgroup "$1"
+	echo "$2" >"$CGROUPS$cgroup_at/cgroup.procs"
 }
 
 cgroup_id() { # NAME
-	stat -c %i "$(cgroup_dir "$1")"
+	set_cgroup "$1"
+	stat -c %i "$CGROUPS$cgroup_at"
 }
 
 in_cgroup() { # NAME COMMAND...
-	in_cgroup_dir=$(cgroup_dir "$1")
+	set_cgroup "$1"
 	shift
 	# shellcheck disable=SC2016 # expands in the inner shell
-	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$in_cgroup_dir" "$@"
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CGROUPS$cgroup_at" "$@"
 }
 
 # memory.current to the page. The kernel charges in advance, up to 64 pages for each
@@ -386,10 +424,10 @@ start_in() {
 }
 
 in_cgroup_exec() { # NAME COMMAND...
-	in_cgroup_dir=$(cgroup_dir "$1")
+	set_cgroup "$1"
 	shift
 	# shellcheck disable=SC2016 # expands in the inner shell
-	exec sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$in_cgroup_dir" "$@"
+	exec sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CGROUPS$cgroup_at" "$@"
 }
 
 # ask H COMMAND...: gives a holder a command; its answer is $reply, and the
@@ -397,6 +435,18 @@ in_cgroup_exec() { # NAME COMMAND...
 ask() {
 	tell "$@"
 	answer "$1"
+}
+
+# Reads a line into $reply, for two minutes at the most. A shell whose read can't give up
+# (dash) waits until the case's time is up.
+read_reply() {
+	read -r reply
+}
+# shellcheck disable=SC3045 # this asks for it
+(read -r -t 1 _ </dev/null) 2>/dev/null
+# shellcheck disable=SC3045
+[ $? -ne 1 ] || read_reply() {
+	read -r -t 120 reply
 }
 
 # tell H COMMAND...: the command alone, for one that has no answer (exit, crash)
@@ -413,7 +463,7 @@ tell() {
 }
 
 answer() { # H
-	reply=$(timeout 120 head -n 1 <>"$TEST_DIR/$1.out") || reply="no answer"
+	read_reply <>"$TEST_DIR/$1.out" || reply="no answer"
 	case $reply in
 	"ok "*) return 0 ;;
 	*) return 1 ;;
@@ -450,7 +500,8 @@ json_field() { # KEY
 # A figure of an account. Most are in debugfs, which takes a tenth of the time that the
 # tool needs; case 84 holds the one to the other.
 account() { # NAME KEY
-	awk -v path="$(cgroup_path "$1")" -v key="$2" '
+	set_cgroup "$1"
+	awk -v path="$cgroup_at" -v key="$2" '
 	NR == 1 {
 		for (i = 3; i < NF - 1; i++)
 			if ($i == key)
@@ -464,7 +515,7 @@ account() { # NAME KEY
 			exit 1
 		print value + 0
 	}' "$DEBUGFS/accounts" 2>/dev/null ||
-		umacct show --json "$(cgroup_path "$1")" | json_field "$2"
+		umacct show --json "$cgroup_at" | json_field "$2"
 }
 
 usage() { # NAME
@@ -489,13 +540,14 @@ usage_is() { # NAME BYTES
 }
 
 limit() { # NAME OPTION...
-	limit_path=$(cgroup_path "$1")
+	set_cgroup "$1"
 	shift
-	umacct limit "$limit_path" "$@"
+	umacct limit "$cgroup_at" "$@"
 }
 
 charge() { # NAME on|off|inherit
-	umacct charge "$2" "$(cgroup_path "$1")"
+	set_cgroup "$1"
+	umacct charge "$2" "$cgroup_at"
 }
 
 status_is() { # KEY VALUE
@@ -508,7 +560,13 @@ watch_events() {
 	umacct watch --json >"$EVENTS" &
 	watcher=$!
 	holders="$holders $watcher"
-	sleep 1
+	eventually listens "$watcher"
+}
+
+# The process has joined a netlink group: what happens from now on reaches it.
+listens() { # PID
+	awk -v pid="$1" '$2 == 16 && $3 % 4194304 == pid && $4 !~ /^0+$/ { found = 1 }
+		END { exit !found }' /proc/net/netlink
 }
 
 events_are() { # PATTERN COUNT
