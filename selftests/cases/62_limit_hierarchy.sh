@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it unloads umacct"
 needs_accounting
+needs_kernel_alloc
 
 cgroup_make parent
 cgroup_leaf parent/a
@@ -51,6 +52,23 @@ gone "$a_pid"
 rmdir "$(cgroup_dir parent/a)"
 cgroup_leaf parent/a
 is "a new cgroup of the same name has no limit" "$(account parent/a hard)" null
+
+# One that goes while somebody sets its limit: after he has found it, before he changes it.
+start guard rmtool
+check "who sets a limit sleeps before he does" ask guard kernel hold limit_set
+umacct limit "$(cgroup_path parent/a)" --hard 1M >/dev/null 2>"$TEST_DIR/err" &
+setter=$!
+setter_sleeps() {
+	grep -q held_call "/proc/$setter/stack"
+}
+check "he comes" eventually setter_sleeps
+rmdir "$(cgroup_dir parent/a)"
+ask guard kernel release
+wait "$setter"
+is "he is told that he was too late" $? 1
+check "and why" grep -q 'was removed meanwhile' "$TEST_DIR/err"
+diag "$(cat "$TEST_DIR/err")"
+tell guard exit
 
 limit parent/b --hard 1M
 ask b fill 1M

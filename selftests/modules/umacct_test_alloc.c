@@ -14,7 +14,8 @@
  *	hide SYMBOL
  *	unhide
  *	native 0|1
- *	hold 0|1
+ *	hold SYMBOL
+ *	release
  *	fail SYMBOL COUNT
  *
  * "retry" does what the driver does when it is refused: it asks for the same pages in
@@ -23,8 +24,8 @@
  * probe on a function that keeps its calls from the probes that were there before, by
  * kprobes, until "unhide". "native 1" has the driver ask the kernel to charge its pages,
  * as its releases from 615 on do, for whoever calls the function that computes the mask.
- * From "hold 1" to "hold 0" whoever asks the driver for contiguous memory sleeps inside
- * it, and is refused then.
+ * From "hold" to "release" whoever calls that function, of at most three arguments and
+ * with a probe's place at its first instruction, sleeps before he enters it.
  * "fail" has the next COUNT calls of a function return 0 at once, as if memory had run
  * out.
  *
@@ -466,35 +467,48 @@ static int run_native(bool on)
 	return err;
 }
 
+typedef unsigned long (*any_fn)(unsigned long, unsigned long, unsigned long);
+
 static struct kprobe holding;
+static char held[64];
+static any_fn held_function;
 static struct completion released;
 
-static u32 held_alloc_contig_pages(void *nv, void *at)
+/* The probe is gone when somebody is released: he enters the function itself. */
+static unsigned long held_call(unsigned long a, unsigned long b, unsigned long c)
 {
+	any_fn function = held_function;
+
 	wait_for_completion(&released);
-	return NO_MEMORY;
+	return function(a, b, c);
 }
 
 static int go_to_sleep(struct kprobe *probe, struct pt_regs *regs)
 {
-	instruction_pointer_set(regs, (unsigned long)held_alloc_contig_pages);
+	instruction_pointer_set(regs, (unsigned long)held_call);
 	return 1;
 }
 
-static int run_hold(bool on)
+static void run_release(void)
+{
+	if (!holding.pre_handler)
+		return;
+	unregister_kprobe(&holding);
+	holding = (struct kprobe) { 0 };
+	complete_all(&released);
+}
+
+static int run_hold(const char *symbol)
 {
 	int err;
 
-	if (on == (bool)holding.pre_handler)
+	if (holding.pre_handler || sscanf(symbol, "%63s", held) != 1)
 		return -EINVAL;
-	if (!on) {
-		unregister_kprobe(&holding);
-		holding = (struct kprobe) { 0 };
-		complete_all(&released);
-		return 0;
-	}
+	held_function = (any_fn)find_symbol(held);
+	if (!held_function)
+		return -ENOENT;
 	init_completion(&released);
-	holding.symbol_name = "nvidia:nv_alloc_contig_pages";
+	holding.symbol_name = held;
 	holding.pre_handler = go_to_sleep;
 	err = register_kprobe(&holding);
 	if (err)
@@ -519,7 +533,12 @@ static int run_command(struct holder *holder, const char *command)
 	}
 	if (str_has_prefix(command, "hold ")) {
 		set_result(holder, "status=0x0\n");
-		return run_hold(command[strlen("hold ")] == '1');
+		return run_hold(command + strlen("hold "));
+	}
+	if (str_has_prefix(command, "release")) {
+		set_result(holder, "status=0x0\n");
+		run_release();
+		return 0;
 	}
 	if (str_has_prefix(command, "native ")) {
 		set_result(holder, "status=0x0\n");
@@ -677,6 +696,7 @@ static int __init test_alloc_init(void)
 static void __exit test_alloc_exit(void)
 {
 	misc_deregister(&holder_device);
+	run_release();
 	run_unhide();
 	run_native(false);
 	end_failures();
