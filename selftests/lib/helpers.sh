@@ -414,13 +414,28 @@ start() {
 	holders="$holders $pid"
 }
 
-# start_in CGROUP H [COMMAND...]: the same in a cgroup; rmtool unless told.
+# start_in CGROUP H [COMMAND...]: the same in a cgroup; rmtool unless told. It is there
+# when this is over, so that whoever moves it then is the last who does.
 start_in() {
 	start_cgroup=$1
 	start_name=$2
 	shift 2
 	[ $# -gt 0 ] || set -- rmtool
-	start "$start_name" in_cgroup_exec "$start_cgroup" "$@"
+	fifos "$start_name"
+	exec 9<>"$TEST_DIR/$start_name.out"
+	start "$start_name" moved_exec "$start_cgroup" "$@"
+	read_reply <&9
+	exec 9>&-
+}
+
+# As in_cgroup_exec, and says on file 9 when it has moved, or can't.
+moved_exec() { # NAME COMMAND...
+	set_cgroup "$1"
+	shift
+	# shellcheck disable=SC2016 # expands in the inner shell
+	exec sh -c 'echo $$ >"$0/cgroup.procs" || gone=1
+		echo >&9
+		[ "$gone" ] || exec "$@" 9>&-' "$CGROUPS$cgroup_at" "$@"
 }
 
 in_cgroup_exec() { # NAME COMMAND...
