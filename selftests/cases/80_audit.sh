@@ -39,6 +39,7 @@ ask blind open
 ask charged open
 charge charged on
 
+settle_counters
 check "an audit is made" audit
 is "its parts add up to its total" "$(parts_sum)" "$(part total)"
 is "which is MemTotal" "$(part total)" \
