@@ -68,6 +68,13 @@ for file in accounts clients; do
 done
 tell odd exit
 
+# How often the driver allocates tells what the neighbours do.
+calls() {
+	tr '{' '\n' | grep '"nvidia:nv_alloc_pages"' | json_field calls
+}
+check "root is told how often a function is called" [ "$(umacct --json | calls)" -gt 0 ]
+is "a user is not" "$(as_tenant umacct --json | calls)" 0
+
 # Where cgroups of version 2 aren't used, everybody's processes are in their root.
 # shellcheck disable=SC2016 # expands in the inner shell
 sh -c 'echo $$ >"$0/cgroup.procs" && exec runas "$@"' "$CGROUPS" $UNPRIVILEGED nltest nothing \

@@ -17,10 +17,13 @@ answers() { # DESCRIPTION STATE
 	sed 's/^/# /' "$TEST_DIR/out"
 }
 
-flags() {
-	status_field flags
+unenforced() {
+	umacct --json | json_field unenforced
 }
 
+cgroup_leaf leaf
+limit leaf --hard 1M
+is "with a driver, what is set is enforced" "$(unenforced)" false
 unload_driver
 answers "no driver" $ABSENT
 
@@ -31,6 +34,7 @@ strings -t d "$MODULES/nvidia.ko" | awk '$2 ~ /^version=/ { print $1 + length("v
 	done
 check "a driver of an unknown version loads" insmod "$TEST_DIR/nvidia.ko"
 answers "unknown driver" $UNKNOWN
+is "the status says that nothing is enforced" "$(unenforced)" true
 rmmod nvidia
 load_driver
 

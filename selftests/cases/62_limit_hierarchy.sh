@@ -73,6 +73,18 @@ tell guard exit
 limit parent/b --hard 1M
 ask b fill 1M
 is "b is held" "$(reply_field count)" 1
+
+# One that has taken memory while a limit was elsewhere alone.
+cgroup_make late
+cgroup_leaf late/leaf
+start_in late/leaf free
+check "without a limit there is none" ask free alloc 1M 4
+limit late --hard 4M
+check "one above it binds at once" fails ask free alloc 1M
+limit late --hard max
+check "and lifted it doesn't" ask free alloc 1M
+tell free exit
+
 ask b close
 check "the driver is unloaded" unload_driver
 check "and loaded" load_driver

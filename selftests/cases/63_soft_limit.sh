@@ -41,4 +41,27 @@ check "whoever goes on above is slowed" [ "$slow" -ge 200 ]
 check "by no more than was said" [ "$slow" -le $((8 * 200 + 4 * quick + 500)) ]
 check "and that is counted" [ "$(account leaf throttled)" -ge 100000000 ]
 
+# The whole delay is for who is an eighth above his limit.
+check "a higher limit" limit leaf --soft 32M
+ask holder alloc 1M 32
+before=$(account leaf throttled)
+ask holder alloc 1M
+after=$(account leaf throttled)
+diag "for 1 MiB above 32, $(((after - before) / 1000000)) ms of 200"
+check "who is little above it is slowed" [ "$after" -gt "$before" ]
+check "little" [ $((after - before)) -lt 150000000 ]
+
+# Who waits can be killed.
+check "the longest delay" limit leaf --soft 4M --throttle 2s
+holder_pid=$pid
+tell holder alloc 1M 16
+holder_waits() {
+	head -n 1 "/proc/$holder_pid/stack" | grep -qF '[umacct]'
+}
+check "is waited for" eventually holder_waits
+before=$(now_ms)
+kill -KILL "$holder_pid"
+gone "$holder_pid"
+check "but not by who is killed" [ $(($(now_ms) - before)) -lt 1200 ]
+
 done_testing

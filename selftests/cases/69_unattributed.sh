@@ -36,6 +36,11 @@ for function in account_create client_alloc; do
 	ask "free_$function" free all
 done
 
+unattributed() {
+	umacct --json | json_field unattributed_count
+}
+
+unattributed_before=$(unattributed)
 cgroup_leaf limited
 limit limited --hard 64K
 for function in account_create client_alloc record_reserve_locked; do
@@ -47,6 +52,7 @@ for function in account_create client_alloc record_reserve_locked; do
 	check "$function: the next one is made" ask "tight_$function" alloc 4K
 	is "$function: and counted" "$(usage "tight_$function")" $PAGE
 done
+is "what was refused so is counted" $(($(unattributed) - unattributed_before)) 3
 is "none went by unrecorded" "$(status_field untracked_count)" "$untracked"
 fail client_alloc 0
 
