@@ -40,4 +40,15 @@ kill -KILL "$second_pid"
 gone "$second_pid"
 check "death takes away the second's" eventually account_is top/leaf managed 0
 
+cgroup_leaf top/gone
+start_in top/gone third uvmtool
+ask third open
+ask third map 16M
+ask third touch
+cgroup_add top/leaf "$pid"
+rmdir "$(cgroup_dir top/gone)"
+is "a removed cgroup's are its parent's" "$(managed top)" $((16 * MIB))
+ask third unmap
+check "until they are unmapped" eventually account_is top managed 0
+
 done_testing

@@ -81,6 +81,9 @@ start_in late/leaf free
 check "without a limit there is none" ask free alloc 1M 4
 limit late --hard 4M
 check "one above it binds at once" fails ask free alloc 1M
+limit late/leaf --hard 4M
+is "of equal limits the highest counts" "$(account late/leaf effective_id)" "$(cgroup_id late)"
+limit late/leaf --hard max
 limit late --hard max
 check "and lifted it doesn't" ask free alloc 1M
 tell free exit

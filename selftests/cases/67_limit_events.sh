@@ -34,6 +34,20 @@ ask holder alloc 4K
 check "the next refusal is the next event" eventually events_are "" 2
 is "numbered so" "$(event seq)" $((first + 1))
 
+# Two events of one account, within the time in which they are gathered.
+cgroup_leaf order
+limit order --soft 1M --hard 2M
+start_in order order
+ask order fill 1M
+order_told() {
+	grep "\"path\":\"$(cgroup_path order)\"" "$EVENTS" | sed 's/.*"type":"\([a-z_]*\)".*/\1/'
+}
+two_told() {
+	[ "$(order_told | wc -l)" -eq 2 ]
+}
+check "two events are two" eventually two_told
+is "what happened first is told first" "$(order_told | xargs)" "soft_crossed hard_refused"
+
 # A flood: it is told often enough to follow, with a count, and nobody else's event
 # waits for it. "nltest listen" prints TYPE SEQ COUNT SIZE PATH.
 nltest listen >"$TEST_DIR/told" 2>"$TEST_DIR/listener" &
