@@ -43,6 +43,7 @@ is "the first still has its own" "$(client "$left_pid" usage)" $((12 * MIB))
 
 ask left free 0
 is "less after a free" "$(usage top/left)" $((9 * MIB))
+is "for the process, too" "$(client "$left_pid" usage)" $((8 * MIB))
 is "the peak stays" "$(account top/left peak)" $((13 * MIB))
 is "the parent's peak is the highest sum" "$(account top peak)" $((18 * MIB))
 is "19 allocations on the left" "$(account top/left allocs)" 19

@@ -386,6 +386,9 @@ static void test_account_set(uint64_t id)
 	put_u64(&request, UMACCT_A_ACCOUNT_HARD, 1 << 20);
 	refused("a soft limit above the hard one", &request, EINVAL);
 	request = account_set(id);
+	put_u64(&request, UMACCT_A_ACCOUNT_THROTTLE, 2000000001);
+	refused("a throttle of more than two seconds", &request, ERANGE);
+	request = account_set(id);
 	put_u64(&request, UMACCT_A_ACCOUNT_USAGE, 0);
 	refused("ACCOUNT_SET of what can only be read", &request, EINVAL);
 	request = account_set(id);
