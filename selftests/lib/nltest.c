@@ -416,6 +416,9 @@ static void test_config_set(void)
 	request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
 	put_u64(&request, UMACCT_A_STATUS_USAGE, 0);
 	refused("CONFIG_SET of what can only be read", &request, EINVAL);
+	request = new_request(family, UMACCT_CMD_CONFIG_SET, 0);
+	put_u64(&request, UMACCT_A_STATUS_RESERVE, 1ULL << 50);
+	refused("a reserve of more than the machine's memory", &request, ERANGE);
 }
 
 /* Always the same sequence for a seed, so that what it finds can be found again. */
