@@ -97,7 +97,7 @@ enter /bench
 # The first allocation tells whether the driver charges by itself; the hook that looks is
 # taken off then, in its own time.
 page first >/dev/null
-until grep -q 'nvidia:nv_compute_gfp_mask off' /sys/kernel/debug/umacct/status; do
+while grep -q 'nvidia:nv_compute_gfp_mask armed' /sys/kernel/debug/umacct/status; do
 	sleep 0.1
 done
 shapes umacct

@@ -55,7 +55,7 @@ is "a new cgroup of the same name has no limit" "$(account parent/a hard)" null
 
 # One that goes while somebody sets its limit: after he has found it, before he changes it.
 start guard rmtool
-check "who sets a limit sleeps before he does" ask guard kernel hold limit_set
+check "who sets a limit sleeps before he does" ask guard kernel hold umacct:limit_set
 umacct limit "$(cgroup_path parent/a)" --hard 1M >/dev/null 2>"$TEST_DIR/err" &
 setter=$!
 setter_sleeps() {
