@@ -12,6 +12,7 @@
 #include "hooks/driver.h"
 #include "hooks/table.h"
 #include "ledger/ledger.h"
+#include "ledger/removal.h"
 #include "pools.h"
 
 /* By enum hook_module. */
@@ -292,6 +293,7 @@ int drivers_init(void)
 	hook_unlock();
 	attach_loaded(HOOK_NVIDIA);
 	attach_loaded(HOOK_UVM);
+	removal_follow(&hook_work);
 	return 0;
 err:
 	destroy_probes();
@@ -317,6 +319,7 @@ void drivers_exit(void)
 	for (module = 0; module < HOOK_MODULES; module++)
 		forget(module);
 	hook_unlock();
+	removal_follow(NULL);
 	/* Nobody is left to queue it, and there is nothing left to arm. */
 	cancel_work_sync(&hook_work);
 	probe_drain_end();

@@ -5,6 +5,7 @@
  * whoever looks at the accounts has them looked through first.
  */
 #include <linux/cgroup.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
@@ -15,17 +16,47 @@
 #include "ledger/work.h"
 
 static struct tracepoint *rmdir_tracepoint;
+static struct work_struct __rcu *follower;
 
 static void look_work_fn(struct work_struct *work);
 static DECLARE_WORK(look_work, look_work_fn);
 
-static void offline_locked(struct account *account)
+/* Return: whether hooks may have been armed for it. */
+static bool offline_locked(struct account *account)
 {
+	const struct account_settings *settings = &account->settings;
+	bool hooked = settings->throttle_ns || settings->view ||
+		      settings->charge == UMACCT_CHARGE_ON;
+
 	/* Its clients hold it. */
 	account->refs++;
 	account_offline_locked(account);
 	client_offline_locked(account);
 	account_put_locked(account);
+	return hooked;
+}
+
+static void tell_follower(void)
+{
+	struct work_struct *work;
+
+	rcu_read_lock();
+	work = rcu_dereference(follower);
+	if (work)
+		queue_work(ledger_work, work);
+	rcu_read_unlock();
+}
+
+/**
+ * removal_follow() - have work done when settings that hooks serve went with a cgroup
+ * @work: the work, or NULL for none; what was set before is not queued after return
+ *
+ * Context: may sleep; by one at a time.
+ */
+void removal_follow(struct work_struct *work)
+{
+	rcu_assign_pointer(follower, work);
+	synchronize_rcu();
 }
 
 /*
@@ -35,6 +66,7 @@ static void offline_locked(struct account *account)
 static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 {
 	struct account *account;
+	bool hooked = false;
 
 	/* Other hierarchies have the same ids. */
 	if (cgrp->root != &cgrp_dfl_root)
@@ -42,8 +74,10 @@ static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 	raw_spin_lock(&ledger_lock);
 	account = account_find_locked(cgroup_id(cgrp));
 	if (account)
-		offline_locked(account);
+		hooked = offline_locked(account);
 	raw_spin_unlock(&ledger_lock);
+	if (hooked)
+		tell_follower();
 }
 
 static void match_tracepoint(struct tracepoint *tp, void *data)
@@ -66,6 +100,7 @@ static bool cgroup_exists(u64 id)
 static void look_work_fn(struct work_struct *work)
 {
 	struct account *account;
+	bool hooked = false;
 	u64 seq = 0, id;
 
 	for (;; cond_resched()) {
@@ -83,9 +118,11 @@ static void look_work_fn(struct work_struct *work)
 		raw_spin_lock_irq(&ledger_lock);
 		account = account_find_locked(id);
 		if (account && account->parent)
-			offline_locked(account);
+			hooked |= offline_locked(account);
 		raw_spin_unlock_irq(&ledger_lock);
 	}
+	if (hooked)
+		tell_follower();
 }
 
 /**

@@ -48,4 +48,18 @@ ask holder free all
 is "all paid" "$(usage "")" 0
 check "and their accounts are gone" eventually status_is accounts "$before"
 
+# What is hooked for a setting goes with the last cgroup that had it.
+throttle_hook_is() { # STATE
+	[ "$(awk '$2 ~ /_unlocked_ioctl$/ { print $3 }' /sys/kernel/debug/umacct/status)" = "$1" ]
+}
+if throttle_hook_is off; then
+	cgroup_leaf slow
+	limit slow --soft 64K --throttle 10ms
+	check "a throttle has its hook armed" throttle_hook_is armed
+	rmdir "$(cgroup_dir slow)"
+	check "which goes with its cgroup" eventually throttle_hook_is off
+else
+	skip "a throttle's hook goes with its cgroup" "somebody else needs that hook"
+fi
+
 done_testing
