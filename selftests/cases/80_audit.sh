@@ -58,6 +58,8 @@ kernel_objects() { # NAME
 }
 
 unexplained=$(part unexplained)
+slab=$(part slab)
+vmalloc=$(part vmalloc)
 bookkept=$(bookkeeping)
 objects=$(kernel_objects charged)
 uncharged=$(part driver_uncharged)
@@ -73,10 +75,22 @@ is "and so did charged" $(($(part driver_charged) - charged)) $SIZE
 # Without them the unexplained would have risen by 128 MiB.
 within "the unexplained is what it was" "$(part unexplained)" "$unexplained" $((3 * MIB))
 diag "of the driver's bookkeeping: $(part bookkeeping_slab) in slab, $(part bookkeeping_vmalloc) in vmalloc"
+rise() { # PART EARLIER
+	echo $((($(part "$1") - $2) * PAGE / (2 * SIZE)))
+}
+diag "for each page the machine's slab rose by $(rise slab "$slab") bytes, and vmalloc by $(rise vmalloc "$vmalloc")"
 # At least the address of each page; nobody is charged for that.
-if ! grep -q '^nvidia_pte_cache' /proc/slabinfo; then
-	skip "the driver's bookkeeping is known" "the kernel has merged its cache with others"
+# Unless the driver has no cache for it, or the kernel has merged that with others.
+has_own_cache() {
+	grep -q '^nvidia_pte_cache' /proc/slabinfo || return 1
+	cache=$(stat -L -c %i /sys/kernel/slab/nvidia_pte_cache)
+	! stat -L -c '%i %n' /sys/kernel/slab/[!:]* | grep -v -e /nvidia_ -e /uvm_ | grep -q "^$cache "
+}
+if ! has_own_cache; then
+	is "that the notes of each page can't be told apart is said" \
+		"$(part bookkeeping_slab_partial)" true
 else
+	is "the notes of each page are in their own cache" "$(part bookkeeping_slab_partial)" false
 	check "the driver's bookkeeping is known" \
 		[ $(($(bookkeeping) - bookkept)) -ge $((2 * SIZE * 8 / PAGE)) ]
 fi

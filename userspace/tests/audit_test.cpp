@@ -115,9 +115,11 @@ TEST(Statement, ReadsTheDriversBookkeeping) {
         "0xffffbe3ec0007000-0xffffbe3ec0010000   36864 bpf_prog_alloc+0x5/0x9 pages=8 vmalloc\n");
     std::istringstream nothing;
 
-    EXPECT_EQ(bookkeeping_in_slab(slabinfo), 1028U);
+    const SlabBookkeeping in_slab = bookkeeping_in_slab(slabinfo, "/nowhere");
+    EXPECT_EQ(in_slab.pages, 1028U);
+    EXPECT_FALSE(in_slab.partial);
     EXPECT_EQ(bookkeeping_in_vmalloc(vmallocinfo), 5U);
-    EXPECT_FALSE(bookkeeping_in_slab(nothing));
+    EXPECT_FALSE(bookkeeping_in_slab(nothing, "/nowhere").pages);
     EXPECT_FALSE(bookkeeping_in_vmalloc(nothing));
 }
 
@@ -239,6 +241,28 @@ TEST_F(AuditVerb, BookkeepingThatIsNotSeenIsUnknown) {
                    "0x0-0x5000 20480 os_alloc_mem+0x8d/0xd0 [nvidia] pages=4 vmalloc\n");
     EXPECT_EQ(run_json({"audit", "--json"})["bookkeeping_vmalloc_bytes"],
               4 * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+}
+
+TEST_F(AuditVerb, WhatTheKernelHasMergedIsNotTakenForTheDrivers) {
+    const auto caches = sandbox_.root() / "sys/kernel/slab";
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const char *tunables = " 32 128 1 : tunables 0 0 0 : slabdata 3 3 0\n";
+
+    std::filesystem::create_directories(caches / ":0000032");
+    std::filesystem::create_directories(caches / ":0000064");
+    for (const char *name : {"nvidia_pte_cache", "ext4_extent_status"})
+        std::filesystem::create_symlink(":0000032", caches / name);
+    for (const char *name : {"nvidia_stack_cache", "uvm_va_range_t"})
+        std::filesystem::create_symlink(":0000064", caches / name);
+    sandbox_.write(sandbox_.proc() / "slabinfo", std::string("nvidia_pte_cache 9 9") + tunables +
+                                                     "nvidia_stack_cache 9 9" + tunables);
+
+    const Json audit = run_json({"audit", "--json"});
+    EXPECT_EQ(audit["bookkeeping_slab_bytes"], 3 * page);
+    EXPECT_EQ(audit["bookkeeping_slab_partial"], true);
+    const std::string out = run({"audit"}).out;
+    EXPECT_NE(out.find("bookkeeping: at least "), std::string::npos) << out;
+    EXPECT_NE(out.find("Its notes of each page have no slab cache"), std::string::npos) << out;
 }
 
 TEST_F(AuditVerb, ATargetIsShownAloneEvenIfItHoldsNothing) {

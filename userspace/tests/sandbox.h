@@ -18,6 +18,9 @@ public:
     Sandbox &operator=(Sandbox &&) = delete;
     ~Sandbox();
 
+    /// Where /sys, /run and the like are.
+    const std::filesystem::path &root() const { return top_; }
+
     std::filesystem::path proc() const { return top_ / "proc"; }
 
     std::filesystem::path cgroup_mount() const { return top_ / "cgroup"; }

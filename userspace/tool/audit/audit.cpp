@@ -45,8 +45,8 @@ struct Audit {
     Statement machine;
     std::uint64_t available = 0;
     std::uint64_t pinned = 0;
-    std::optional<std::uint64_t> in_slab;    ///< the driver's bookkeeping
-    std::optional<std::uint64_t> in_vmalloc; ///< likewise
+    SlabBookkeeping in_slab;
+    std::optional<std::uint64_t> in_vmalloc; ///< bytes of the driver's bookkeeping
     bool page_pools = false;
     std::vector<Audited> cgroups; ///< by path
 };
@@ -124,7 +124,7 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
     audit.machine = machine_statement(memory, pages_in_cpu_lists(zoneinfo) * page_size(), status);
     audit.available = memory.available();
     audit.pinned = pinned_pages(vmstat) * page_size();
-    audit.in_slab = in_bytes(bookkeeping_in_slab(slabinfo));
+    audit.in_slab = bookkeeping_in_slab(slabinfo, machine.root() / "sys/kernel/slab");
     audit.in_vmalloc = in_bytes(bookkeeping_in_vmalloc(vmallocinfo));
     audit.page_pools = status.has(UMACCT_STATUS_PAGE_POOLS);
     return audit;
@@ -185,7 +185,8 @@ Json audit_json(const Owners &owners, const Audit &audit) {
     return {{"machine", machine_json(audit.machine)},
             {"available_bytes", audit.available},
             {"pinned_bytes", audit.pinned},
-            {"bookkeeping_slab_bytes", number_or_null(audit.in_slab)},
+            {"bookkeeping_slab_bytes", number_or_null(in_bytes(audit.in_slab.pages))},
+            {"bookkeeping_slab_partial", audit.in_slab.partial},
             {"bookkeeping_vmalloc_bytes", number_or_null(audit.in_vmalloc)},
             {"page_pools", audit.page_pools},
             {"cgroups", cgroups}};
@@ -327,8 +328,12 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
     table.print(output, 2);
     fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
                bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
-    fmt::print(output.out, "  driver's bookkeeping: {} of the slab, {} of vmalloc\n",
-               size_or_unknown(audit.in_slab), size_or_unknown(audit.in_vmalloc));
+    fmt::print(output.out, "  driver's bookkeeping: {}{} of the slab, {} of vmalloc\n",
+               audit.in_slab.pages && audit.in_slab.partial ? "at least " : "",
+               size_or_unknown(in_bytes(audit.in_slab.pages)), size_or_unknown(audit.in_vmalloc));
+    if (audit.in_slab.partial)
+        fmt::print(output.out, "  Its notes of each page have no slab cache of their own here: "
+                               "they can't be told apart.\n");
     if (!audit.machine.pools_known)
         fmt::print(output.out, "  What the driver keeps in its pools can't be asked: it is in "
                                "unexplained.\n");

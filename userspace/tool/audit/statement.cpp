@@ -5,6 +5,7 @@
 #include <charconv>
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -53,6 +54,28 @@ void judge(CgroupStatement &statement, std::uint64_t slack) {
         statement.verdict = Verdict::blind;
     else
         statement.verdict = Verdict::charged;
+}
+
+/// Is that slab cache one of NVIDIA's modules?
+bool is_drivers(std::string_view cache) {
+    return cache.starts_with("nvidia_") || cache.starts_with("uvm_");
+}
+
+/// The caches that the kernel has merged with others, some of theirs among them.
+std::set<std::string, std::less<>> shared_caches(const std::filesystem::path &caches) {
+    std::map<std::filesystem::path, std::vector<std::string>> merged;
+    std::set<std::string, std::less<>> shared;
+    std::error_code error;
+
+    for (const auto &cache : std::filesystem::directory_iterator(caches, error)) {
+        if (cache.is_symlink(error))
+            merged[std::filesystem::read_symlink(cache, error)].push_back(cache.path().filename());
+    }
+    for (const auto &[_, names] : merged) {
+        if (!std::ranges::all_of(names, is_drivers))
+            shared.insert(names.begin(), names.end());
+    }
+    return shared;
 }
 
 } // namespace
@@ -141,21 +164,24 @@ std::uint64_t pinned_pages(std::istream &vmstat) {
                  value_of(values, "nr_foll_pin_released"));
 }
 
-std::optional<std::uint64_t> bookkeeping_in_slab(std::istream &slabinfo) {
-    std::optional<std::uint64_t> pages;
+SlabBookkeeping bookkeeping_in_slab(std::istream &slabinfo, const std::filesystem::path &caches) {
+    const std::set<std::string, std::less<>> shared = shared_caches(caches);
+    SlabBookkeeping bookkeeping;
 
     for (std::string line; std::getline(slabinfo, line);) {
-        if (!line.starts_with("nvidia_") && !line.starts_with("uvm_"))
-            continue;
-
         // NAME ACTIVE_OBJS NUM_OBJS OBJSIZE OBJPERSLAB PAGESPERSLAB : tunables LIMIT
         // BATCHCOUNT SHAREDFACTOR : slabdata ACTIVE_SLABS NUM_SLABS SHAREDAVAIL
         std::istringstream row(line);
         std::vector<std::string> words(std::istream_iterator<std::string>(row), {});
-        if (words.size() > 14)
-            pages = pages.value_or(0) + number_in(words[5]) * number_in(words[14]);
+
+        if (words.size() <= 14 || !is_drivers(words[0]) || shared.contains(words[0]))
+            continue;
+        bookkeeping.pages =
+            bookkeeping.pages.value_or(0) + number_in(words[5]) * number_in(words[14]);
+        if (words[0] == "nvidia_pte_cache")
+            bookkeeping.partial = false;
     }
-    return pages;
+    return bookkeeping;
 }
 
 std::optional<std::uint64_t> bookkeeping_in_vmalloc(std::istream &vmallocinfo) {

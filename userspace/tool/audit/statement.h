@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <istream>
 #include <map>
 #include <optional>
@@ -73,9 +74,15 @@ std::uint64_t pages_in_cpu_lists(std::istream &zoneinfo);
 /// Pages pinned for devices now, from /proc/vmstat. They belong to other parts.
 std::uint64_t pinned_pages(std::istream &vmstat);
 
-/// Pages of the slab caches that NVIDIA's modules have made, from /proc/slabinfo: their
-/// notes of what was allocated, above all. Empty where none is to be seen.
-std::optional<std::uint64_t> bookkeeping_in_slab(std::istream &slabinfo);
+/// What NVIDIA's modules have in the slab: their notes of what was allocated, above all.
+struct SlabBookkeeping {
+    std::optional<std::uint64_t> pages; ///< of caches that are theirs alone; empty for none seen
+    bool partial = true;                ///< the notes of each page are not in there
+};
+
+/// slabinfo: /proc/slabinfo. caches: /sys/kernel/slab, where those that the kernel has merged
+/// are links to one place. Drivers from 580 on have no cache for the notes of each page.
+SlabBookkeeping bookkeeping_in_slab(std::istream &slabinfo, const std::filesystem::path &caches);
 
 /// Pages that they have from vmalloc, from /proc/vmallocinfo; empty likewise.
 std::optional<std::uint64_t> bookkeeping_in_vmalloc(std::istream &vmallocinfo);
