@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # A process that holds nothing any more costs nothing for ever: it goes with its
-# cgroup, and one cgroup can't pile up many.
+# cgroup or when it ends, and one cgroup can't pile up many. One that holds something stays.
 
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_accounting
@@ -12,6 +12,10 @@ TRIED=96
 
 few_clients() { # LIMIT
 	[ "$(status_field clients)" -le "$1" ]
+}
+
+listed() { # PID
+	umacct ps --json | grep -c "\"pid\":$1,"
 }
 
 cgroup_leaf home
@@ -30,16 +34,43 @@ check "$TRIED cgroups that a process passed through leave no client" \
 tell holder exit
 gone "$pid"
 
-# Many processes in one cgroup, each with nothing any more, but alive.
+# One that ends, in a cgroup that stays: having freed all, and before somebody else frees it.
+start_in home passing
+ask passing alloc 4K
+ask passing free all
+is "a process that holds nothing is listed while it lives" "$(listed "$pid")" 1
+tell passing exit
+gone "$pid"
+is "and no more when it has ended" "$(listed "$pid")" 0
+start_in home parent
+ask parent alloc 4K
+fifos child
+ask parent fork "$TEST_DIR/child"
+child=$(reply_field pid)
+holders="$holders $child"
+answer child
+tell parent exit
+gone "$pid"
+is "one that ended is listed while there is memory of its" "$(listed "$pid")" 1
+tell child exit
+gone "$child"
+is "and no more when that is freed" "$(listed "$pid")" 0
+check "neither is kept" eventually few_clients "$before"
+
+# Many processes in one cgroup, each with nothing any more, but alive; and one that has.
 cgroup_leaf crowd
+start_in crowd busy
+busy=$pid
+ask busy alloc 4K
 for i in $(seq $TRIED); do
 	start_in crowd "member$i"
 	ask "member$i" alloc 4K
 	ask "member$i" free all
 done
 check "of $TRIED idle processes in a cgroup, $KEPT are kept" few_clients $((before + KEPT))
+is "and who holds something" "$(listed "$busy")" 1
 check "and not fewer" [ "$(account crowd clients)" -ge $((KEPT / 2)) ]
 ask member1 alloc 4K
-is "one that was forgotten is known as soon as it takes something" "$(usage crowd)" $PAGE
+is "one that was forgotten is known as soon as it takes something" "$(usage crowd)" $((2 * PAGE))
 
 done_testing
