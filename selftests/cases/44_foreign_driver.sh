@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # A driver of a version that umacct doesn't know, and one without a function that
-# it needs, are left alone, and it says so. Both are the real driver, with some
-# letters of its file changed: of its version, of that function's name.
+# it needs, are left alone, and it says so; of one without the function that charging
+# needs, who is to be charged gets nothing. Each is the real driver, with some letters of
+# its file changed: of its version, of that function's name.
 
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it loads altered drivers"
 needs_accounting
 
 REQUIRED=nv_free_contig_pages
+MASK=nv_compute_gfp_mask
 
 # The places of what is to be changed: "version OFFSET" and "symbol OFFSET" lines.
-places() { # MODULE
-	strings -t d "$MODULES/$1.ko" | awk -v symbol=$REQUIRED '
+places() { # MODULE SYMBOL
+	strings -t d "$MODULES/$1.ko" | awk -v symbol="$2" '
 	$2 ~ /^version=/ { print "version", $1 + length("version=") }
 	$2 == symbol || $2 == "__pfx_" symbol || $2 == "__cfi_" symbol {
 		print "symbol", $1 + length($2) - 1
@@ -41,8 +43,9 @@ is_left_alone() { # DESCRIPTION
 }
 
 known=$(driver_major)
-places nvidia >"$TEST_DIR/places"
+places nvidia $REQUIRED >"$TEST_DIR/places"
 cgroup_leaf leaf
+cgroup_leaf other
 limit leaf --hard 2M
 unload_driver
 
@@ -55,7 +58,7 @@ is "it is known as unknown" "$(status_field driver_state)" unknown
 is "by its version" "$(status_field driver_version)" "$version"
 check "the status says why" sh -c "umacct --json | grep -q '$version is not a version'"
 check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*$version is not a version'"
-is "no hook is on it" "$(grep -c nvidia /sys/kernel/debug/kprobes/list)" 0
+is "no hook is on it" "$(hooked_functions)" ""
 is_left_alone unknown
 umacct >"$TEST_DIR/out"
 is "the tool works" $? 0
@@ -92,9 +95,30 @@ check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*nvidia:$REQUIRED'"
 is_left_alone broken
 rmmod nvidia
 
+places nvidia $MASK >"$TEST_DIR/places"
+limit leaf --hard max
+charge leaf on
+altered_driver symbol _
+check "a driver without $MASK loads" insmod "$TEST_DIR/nvidia.ko"
+is "it is followed" "$(status_field driver_state)" hooked
+start_in leaf holder
+start_in other other
+check "who can't be charged is refused" fails ask holder alloc 1M
+diag "$reply"
+is "and holds nothing" "$(usage leaf)" 0
+check "who isn't to be charged is not" ask other alloc 1M
+is "nor are others' accounts" "$(usage other)" $MIB
+for name in holder other; do
+	tell $name exit
+done
+settles "nothing is left" 0 0 status_field usage
+rmmod nvidia
+charge leaf inherit
+limit leaf --hard 2M
+
 # The first nvidia-uvm took no memory that could be followed.
 load nvidia
-places nvidia-uvm >"$TEST_DIR/places"
+places nvidia-uvm $REQUIRED >"$TEST_DIR/places"
 altered_driver version 525 nvidia-uvm
 check "the nvidia-uvm of an old driver loads" insmod "$TEST_DIR/nvidia-uvm.ko"
 is "it isn't followed" "$(status_field uvm_state)" unknown

@@ -7,12 +7,14 @@
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it changes the machine's default"
 needs_accounting
+needs_kernel_alloc
 
 charged() { account "$1" charged; }
 
 cgroup_make top
 cgroup_leaf top/leaf
 start_in top/leaf holder
+allocator=$pid
 ask holder open
 
 ask holder alloc 1M 2
@@ -66,6 +68,38 @@ ask holder alloc 1M
 is "and overruled by who does" "$(charged top/leaf)" $MIB
 check "off again" umacct charge off
 ask holder free all
+
+# Off, while somebody is between the question whether he is charged and the driver's mask.
+charge top/leaf on
+start guard rmtool
+check "who allocates sleeps before the mask is computed" \
+	ask guard kernel hold nvidia:nv_alloc_contig_pages
+tell holder kernel alloc 4 $PAGE 1
+sleeps() {
+	grep -q held_call "/proc/$allocator/stack"
+}
+hooked() {
+	hooked_functions | grep -q '^nv_compute_gfp_mask'
+}
+check "he comes" eventually sleeps
+charge top/leaf off &
+setter=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	sleep 0.1
+	hooked || break
+done
+check "the hook stays for him" hooked
+ask guard kernel release
+wait "$setter"
+answer holder
+is "he gets what he asked for" "$(reply_field status)" 0x0
+is "and is charged" "$(charged top/leaf)" $((4 * PAGE))
+unhooked() {
+	! hooked
+}
+check "then the hook goes" eventually unhooked
+ask holder kernel free
+tell guard exit
 
 if [ -c /dev/nvidia-uvm ]; then
 	charge top on

@@ -236,6 +236,12 @@ kernel_complaints() {
 	dmesg | grep -c -E 'WARNING:|BUG:|Oops|refcount_t:|Call Trace:'
 }
 
+# The functions of NVIDIA's modules that are redirected or probed, by the kernel's own lists.
+hooked_functions() {
+	awk '/\[nvidia/ { print $1 }' /sys/kernel/tracing/enabled_functions
+	awk '$4 ~ /^nvidia/ { sub(/\+.*/, "", $3); print $3 }' /sys/kernel/debug/kprobes/list
+}
+
 driver_major() {
 	read_driver_major
 	echo "$driver_major"
