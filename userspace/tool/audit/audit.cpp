@@ -328,10 +328,11 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
     table.print(output, 2);
     fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
                bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
+    const bool is_least = audit.in_slab.pages && audit.in_slab.partial;
     fmt::print(output.out, "  driver's bookkeeping: {}{} of the slab, {} of vmalloc\n",
-               audit.in_slab.pages && audit.in_slab.partial ? "at least " : "",
-               size_or_unknown(in_bytes(audit.in_slab.pages)), size_or_unknown(audit.in_vmalloc));
-    if (audit.in_slab.partial)
+               is_least ? "at least " : "", size_or_unknown(in_bytes(audit.in_slab.pages)),
+               size_or_unknown(audit.in_vmalloc));
+    if (is_least)
         fmt::print(output.out, "  Its notes of each page have no slab cache of their own here: "
                                "they can't be told apart.\n");
     if (!audit.machine.pools_known)

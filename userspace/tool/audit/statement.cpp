@@ -62,14 +62,19 @@ bool is_drivers(std::string_view cache) {
 }
 
 /// The caches that the kernel has merged with others, some of theirs among them.
-std::set<std::string, std::less<>> shared_caches(const std::filesystem::path &caches) {
+std::set<std::string> shared_caches(const std::filesystem::path &caches) {
     std::map<std::filesystem::path, std::vector<std::string>> merged;
-    std::set<std::string, std::less<>> shared;
+    std::set<std::string> shared;
     std::error_code error;
 
-    for (const auto &cache : std::filesystem::directory_iterator(caches, error)) {
-        if (cache.is_symlink(error))
-            merged[std::filesystem::read_symlink(cache, error)].push_back(cache.path().filename());
+    // They come and go meanwhile.
+    for (std::filesystem::directory_iterator at(caches, error), end; !error && at != end;
+         at.increment(error)) {
+        std::error_code no_link;
+        const auto target = std::filesystem::read_symlink(at->path(), no_link);
+
+        if (!no_link)
+            merged[target].push_back(at->path().filename());
     }
     for (const auto &[_, names] : merged) {
         if (!std::ranges::all_of(names, is_drivers))
@@ -165,7 +170,7 @@ std::uint64_t pinned_pages(std::istream &vmstat) {
 }
 
 SlabBookkeeping bookkeeping_in_slab(std::istream &slabinfo, const std::filesystem::path &caches) {
-    const std::set<std::string, std::less<>> shared = shared_caches(caches);
+    const std::set<std::string> shared = shared_caches(caches);
     SlabBookkeeping bookkeeping;
 
     for (std::string line; std::getline(slabinfo, line);) {
