@@ -107,7 +107,7 @@ check "who can't be charged is refused" fails ask holder alloc 1M
 diag "$reply"
 is "and holds nothing" "$(usage leaf)" 0
 check "who isn't to be charged is not" ask other alloc 1M
-is "nor are others' accounts" "$(usage other)" $MIB
+is "and is counted" "$(usage other)" $MIB
 for name in holder other; do
 	tell $name exit
 done

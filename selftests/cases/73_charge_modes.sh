@@ -94,10 +94,7 @@ wait "$setter"
 answer holder
 is "he gets what he asked for" "$(reply_field status)" 0x0
 is "and is charged" "$(charged top/leaf)" $((4 * PAGE))
-unhooked() {
-	! hooked
-}
-check "then the hook goes" eventually unhooked
+check "then the hook goes" eventually fails hooked
 ask holder kernel free
 tell guard exit
 
