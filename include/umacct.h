@@ -191,6 +191,7 @@ enum {
 	UMACCT_A_ACCOUNT_REASON,	/* string: why nothing enforces what was set */
 	UMACCT_A_ACCOUNT_ALLOC_TIME,	/* u64, ns that tasks were in the driver's allocator, by ticks */
 	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, /* u64, ns, the longest that one allocation took */
+	UMACCT_A_ACCOUNT_BOOKKEEPING,	/* u64, bytes the driver notes of USAGE's pages, at least; if known */
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)

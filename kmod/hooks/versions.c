@@ -13,17 +13,22 @@
 #define IOCTL		"nvidia:nvidia_unlocked_ioctl"
 #define FRONTEND_IOCTL	"nvidia:nvidia_frontend_unlocked_ioctl"
 
-/* From the source of the series' releases. */
+/*
+ * From the source of the series' releases. For each page the driver keeps an entry of
+ * 32 bytes and the entry's address, from 580 on an entry of 16 bytes in one array.
+ */
 static const struct series {
 	unsigned int first, last;
 	unsigned int layouts;
 	const char *ioctl;
 	bool page_pools;
+	unsigned int page_notes;
 } known_series[] = {
-	{ 515, 525, LAYOUT_ALLOC_8,                   FRONTEND_IOCTL, false },
-	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  FRONTEND_IOCTL, false },
-	{ 545, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false },
-	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true  },
+	{ 515, 525, LAYOUT_ALLOC_8,                   FRONTEND_IOCTL, false, 32 + 8 },
+	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  FRONTEND_IOCTL, false, 32 + 8 },
+	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, 32 + 8 },
+	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, 16 },
+	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  16 },
 };
 
 static unsigned int like_series;
@@ -83,5 +88,6 @@ bool driver_identify(struct driver_profile *profile, const struct module *mod)
 	profile->layouts = series->layouts;
 	profile->ioctl = series->ioctl;
 	profile->page_pools = series->page_pools;
+	profile->page_notes = series->page_notes;
 	return true;
 }

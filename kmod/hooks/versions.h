@@ -40,6 +40,7 @@ enum hook_module {
  * @mask_seen: the driver has computed a mask for the page allocator, and
  * @native_charge: it had the kernel charge the pages by itself
  * @page_pools: the driver keeps freed pages
+ * @page_notes: bytes that it keeps to know one page by, at least; 0 if not known
  * @reason: why @state is UNKNOWN or BROKEN, or what is to be known besides
  */
 struct driver_profile {
@@ -50,6 +51,7 @@ struct driver_profile {
 	bool mask_seen;
 	bool native_charge;
 	bool page_pools;
+	unsigned int page_notes;
 	char reason[192];
 };
 

@@ -49,6 +49,20 @@ static int put_u64s(struct sk_buff *skb, const struct u64_attr *attrs, size_t nr
 	return 0;
 }
 
+/*
+ * What the driver keeps of its pages is in ordinary kernel memory that nobody is charged
+ * for. How much it is by the page follows from the driver's version.
+ */
+static int put_bookkeeping(struct sk_buff *skb, const struct account *a)
+{
+	unsigned int page_notes = READ_ONCE(driver_profile(HOOK_NVIDIA)->page_notes);
+
+	if (!page_notes)
+		return 0;
+	return nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_BOOKKEEPING,
+				 (a->usage >> PAGE_SHIFT) * page_notes, UMACCT_A_ACCOUNT_PAD);
+}
+
 /* Saves who lists many accounts from opening two files for each. */
 static int put_memory(struct sk_buff *skb, const struct account *a)
 {
@@ -115,6 +129,8 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 	if (a->effective != UMACCT_UNLIMITED &&
 	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_EFFECTIVE_ID, a->effective_id,
 			      UMACCT_A_ACCOUNT_PAD))
+		return -EMSGSIZE;
+	if (put_bookkeeping(skb, a))
 		return -EMSGSIZE;
 	return put_memory(skb, a);
 }

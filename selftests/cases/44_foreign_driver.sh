@@ -60,6 +60,7 @@ check "the status says why" sh -c "umacct --json | grep -q '$version is not a ve
 check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*$version is not a version'"
 is "no hook is on it" "$(hooked_functions)" ""
 is_left_alone unknown
+is "what it keeps for a page isn't known" "$(account leaf bookkeeping)" null
 umacct >"$TEST_DIR/out"
 is "the tool works" $? 0
 check "and warns" grep -q "^warning: .*$version" "$TEST_DIR/out"

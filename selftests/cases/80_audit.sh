@@ -78,7 +78,14 @@ diag "of the driver's bookkeeping: $(part bookkeeping_slab) in slab, $(part book
 rise() { # PART EARLIER
 	echo $((($(part "$1") - $2) * PAGE / (2 * SIZE)))
 }
+rose=$(($(rise slab "$slab") + $(rise vmalloc "$vmalloc")))
+noted=$((($(figure blind bookkeeping) + $(figure charged bookkeeping)) * PAGE / (2 * SIZE)))
 diag "for each page the machine's slab rose by $(rise slab "$slab") bytes, and vmalloc by $(rise vmalloc "$vmalloc")"
+diag "the accounts say that it is $noted bytes at least"
+# RM's own lists and objects, and what the allocator rounds up, are besides.
+check "the accounts' bookkeeping is not more than the kernel's memory for it" \
+	[ "$noted" -le $((rose + 8)) ]
+check "and not less than a third of it" [ $((noted * 3)) -ge "$rose" ]
 # At least the address of each page; nobody is charged for that.
 # Unless the driver has no cache for it, or the kernel has merged that with others.
 has_own_cache() {

@@ -102,6 +102,7 @@ void members(Take &take, const Owners &owners, const Account &account) {
     take("throttled_ns", account.throttled_ns);
     take("alloc_time_ns", account.alloc_time_ns);
     take("alloc_time_max_ns", account.alloc_time_max_ns);
+    take("bookkeeping_bytes", account.bookkeeping);
 }
 
 template <class Take>

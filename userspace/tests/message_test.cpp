@@ -103,6 +103,7 @@ TEST(Message, OfAnAccount) {
     EXPECT_EQ(a.throttled_ns, UMACCT_A_ACCOUNT_THROTTLED);
     EXPECT_EQ(a.alloc_time_ns, UMACCT_A_ACCOUNT_ALLOC_TIME);
     EXPECT_EQ(a.alloc_time_max_ns, UMACCT_A_ACCOUNT_ALLOC_TIME_MAX);
+    EXPECT_EQ(a.bookkeeping, UMACCT_A_ACCOUNT_BOOKKEEPING);
     EXPECT_EQ(a.memory_current, UMACCT_A_ACCOUNT_MEMORY_CURRENT);
     EXPECT_EQ(a.memory_max, UMACCT_A_ACCOUNT_MEMORY_MAX);
 }

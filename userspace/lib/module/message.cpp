@@ -110,6 +110,7 @@ void visit(Way &way, Account &account) {
     way(UMACCT_A_ACCOUNT_MEMORY_MAX, account.memory_max);
     way(UMACCT_A_ACCOUNT_ALLOC_TIME, account.alloc_time_ns);
     way(UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, account.alloc_time_max_ns);
+    way(UMACCT_A_ACCOUNT_BOOKKEEPING, account.bookkeeping);
 }
 
 template <class Way>

@@ -95,6 +95,7 @@ struct Account {
     std::uint64_t throttled_ns = 0;
     std::uint64_t alloc_time_ns = 0;             ///< that its tasks were in the driver's allocator
     std::uint64_t alloc_time_max_ns = 0;         ///< the longest of these
+    std::optional<std::uint64_t> bookkeeping;    ///< at least: the driver's notes of usage's pages
     std::optional<std::uint64_t> memory_current; ///< the kernel's, where the module can read it
     std::optional<std::uint64_t> memory_max;     ///< UMACCT_UNLIMITED for "max"
 

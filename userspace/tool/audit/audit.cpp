@@ -164,6 +164,7 @@ Json figures_json(const CgroupStatement &statement) {
             {"usage_bytes", statement.usage},
             {"charged_bytes", statement.charged},
             {"managed_bytes", statement.managed},
+            {"bookkeeping_bytes", number_or_null(statement.bookkeeping)},
             {"once_bytes", statement.once},
             {"twice_bytes", statement.twice},
             {"unseen_bytes", statement.unseen}};

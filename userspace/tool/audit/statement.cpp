@@ -216,6 +216,7 @@ CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint
     statement.usage = account.usage;
     statement.charged = account.charged;
     statement.managed = account.managed;
+    statement.bookkeeping = account.bookkeeping;
     if (current) {
         statement.anonymous = value_of(stat, "anon");
         statement.file = value_of(stat, "file");

@@ -110,6 +110,7 @@ struct CgroupStatement {
     std::uint64_t usage = 0;
     std::uint64_t charged = 0;
     std::uint64_t managed = 0;
+    std::optional<std::uint64_t> bookkeeping; ///< as the account's, in none of these
     std::uint64_t once = 0;
     std::uint64_t twice = 0;
     std::uint64_t unseen = 0;

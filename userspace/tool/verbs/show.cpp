@@ -48,6 +48,9 @@ void print_account(Module &module, const Machine &machine, const Output &output,
     figures.add({"  uncharged", format_size(account.uncharged())});
     figures.add({"peak", format_size(account.peak)});
     figures.add({"managed", format_size(account.managed)});
+    if (account.bookkeeping)
+        figures.add({"bookkeeping", format_size(*account.bookkeeping),
+                     "at least: the driver's notes of these pages, which nobody is charged for"});
     figures.add({"memory.current", format_known(memory.current)});
     figures.add({"memory.max", format_known(memory.max)});
     if (memory.pressure)
