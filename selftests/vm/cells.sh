@@ -34,10 +34,15 @@ load_cell() {
 	read -r arch kernel_suite driver_suite < <(
 		awk -v cell="$cell" '$1 == cell { print $2, $3, $4 }' <<<"$cells_table"
 	) || die "no cell '$cell'; there are: $(all_cells | xargs)"
-
-	# The kernel has 2 GiB; the RAM above them, at window, is for umacct_test_pci.
-
+	load_machine
 	# Debian builds these kernels with gcc 12, and modules must be built likewise.
+	kernel_cc=${cross}gcc-12
+	build=$clone/build/$cell
+}
+
+# load_machine: sets what the architecture says of its machines.
+load_machine() {
+	# The kernel has 2 GiB; the RAM above them, at window, is for umacct_test_pci.
 	case $arch in
 	amd64)
 		kernel_arch=x86
@@ -55,6 +60,4 @@ load_cell() {
 		qemu=(qemu-system-aarch64 -machine "virt,gic-version=3" -cpu cortex-a76)
 		;;
 	esac
-	kernel_cc=${cross}gcc-12
-	build=$clone/build/$cell
 }
