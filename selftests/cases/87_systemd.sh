@@ -143,14 +143,17 @@ for unit in early first-job; do
 		[Service]
 		Type=oneshot
 		User=nobody
+		ExecStartPre=-$SELFTESTS_BIN/rmtool "fill 1M"
 		ExecStart=-$SELFTESTS_BIN/rmtool "fill 1M"
-		StandardOutput=file:$TEST_DIR/$unit
+		StandardOutput=append:$TEST_DIR/$unit
 	END
 done
 chmod 1777 "$TEST_DIR"
 check "a policy, and no daemon" systemctl daemon-reload
+# Both of its programs, one after the other.
 first_answers() { # UNIT COUNT
-	systemctl start "$1" && grep -q "count=$2\\>" "$TEST_DIR/$1"
+	rm -f "$TEST_DIR/$1"
+	systemctl start "$1" && [ "$(grep -c "count=$2\\>" "$TEST_DIR/$1")" -eq 2 ]
 }
 check "a service's limit holds for its first program" first_answers early 4
 check "again when it is started again" first_answers early 4
