@@ -58,6 +58,11 @@ mount_root() { # UPPER LOWER
 	mount --rbind /dev "$root/dev"
 }
 
+# All of it at once: what lies in /dev can't be unmounted one by one in a namespace.
+unmount_root() {
+	umount --lazy "$root"
+}
+
 # in_root COMMAND...: in the clone, as on a machine that runs Debian's kernel. Compiled
 # without optimizing: here it is about whether that works.
 in_root() {
@@ -100,7 +105,7 @@ make_layer() {
 	mount_root "$upper" "$2"
 	fill_root
 	"${@:3}" || return
-	umount --recursive "$root"
+	unmount_root
 	rm -rf "$upper"/{umacct,opt,tmp} "$upper.work"
 	mv "$upper" "$1"
 	forget_old "${1%/*}" "$(basename "${1%-*}")-*" 1
