@@ -8,7 +8,7 @@
 # In a user namespace of our own, whose users are this machine's, a kernel since 6.7 has a
 # binfmt_misc of our own: who interprets arm64's programs changes for nobody else.
 in_namespace() { # COMMAND...
-	local holder code=0
+	local holder child code=0
 	unshare --user sleep infinity &
 	holder=$!
 	until [[ $(readlink "/proc/$holder/ns/user") != "$(readlink /proc/self/ns/user)" ]]; do
@@ -17,7 +17,12 @@ in_namespace() { # COMMAND...
 	echo 0 0 4294967295 >"/proc/$holder/uid_map"
 	echo 0 0 4294967295 >"/proc/$holder/gid_map"
 	nsenter --user --target "$holder" --preserve-credentials \
-		unshare --mount --pid --fork --kill-child --mount-proc "$@" || code=$?
+		unshare --mount --pid --fork --kill-child --mount-proc "$@" &
+	child=$!
+	# While it waits, unshare heeds no other signal; all in there goes with it.
+	trap 'kill -KILL "$child" "$holder"; exit 130' INT TERM
+	wait "$child" || code=$?
+	trap - INT TERM
 	kill "$holder"
 	return "$code"
 }
