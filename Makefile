@@ -20,7 +20,7 @@ help:
 	@echo "make test          every test; for one of them, see selftests/vm/run --help"
 	@echo "make test-long     those, and what takes too long for every day"
 	@echo "make torture       storms: MINUTES=, SEED=, CELL="
-	@echo "make test-install  install the packages in a folder, use them, remove them"
+	@echo "make test-install  install the packages in a folder and in machines, use, remove them"
 	@echo "make bench         what umacct costs, counted in instructions"
 	@echo "make lint          checkpatch, sparse, clang-tidy and the like"
 	@echo "make clean         remove what was built (not the tests' cache)"
@@ -81,7 +81,7 @@ deb:
 		! -name '*.mod' ! -name '*.mod.c' ! -name '*.cmd' -print | \
 		cpio --quiet -pdm build/deb/source
 	cd build/deb/source && DEB_BUILD_OPTIONS="noautodbgsym $$DEB_BUILD_OPTIONS" \
-		dpkg-buildpackage -b -us -uc -nc
+		dpkg-buildpackage -b -us -uc -nc $(if $(DEB_ARCH),-a$(DEB_ARCH))
 	@ls build/deb/*.deb
 
 setup:
@@ -104,7 +104,7 @@ torture: setup-tests
 		$(if $(CELL),--cell $(CELL))
 
 test-install: setup-tests
-	selftests/install
+	selftests/all install install-vm
 
 bench: setup-tests
 	selftests/vm/bench
