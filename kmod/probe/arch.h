@@ -53,6 +53,8 @@ static inline unsigned long arch_behind_probe(const struct kprobe *kp)
 
 #include <asm/insn.h>
 
+/* aarch64_insn_gen_nop() is not for modules in v6.1. */
+#define ARCH_INSN_NOP		0xd503201f
 /* What ftrace makes of the first of the two NOPs at a function's entry. */
 #define ARCH_INSN_MOV_X9_X30	0xaa1e03e9
 
@@ -93,7 +95,7 @@ static inline unsigned long arch_behind_probe(const struct kprobe *kp)
 	unsigned long first = (unsigned long)kp->addr;
 	u32 insn = le32_to_cpu((__force __le32)kp->opcode);
 
-	return insn == aarch64_insn_gen_nop() || insn == ARCH_INSN_MOV_X9_X30 ?
+	return insn == ARCH_INSN_NOP || insn == ARCH_INSN_MOV_X9_X30 ?
 		first + AARCH64_INSN_SIZE : first;
 }
 
