@@ -40,6 +40,15 @@ original_\name\()_entry:
 #include <asm/nospec-branch.h>
 #include <asm/unwind_hints.h>
 
+/*
+ * Nobody gets there by an indirect branch today, but data points there, and objtool wants
+ * an ENDBR where data points. SYM_FUNC_START() has one in v6.12, and none in v7.3.
+ */
+.macro TARGET name
+SYM_START(\name, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ENDBR
+.endm
+
 .macro ORIGINAL name
 ENTRY_POINTER \name
 SYM_FUNC_START(original_\name)
@@ -52,7 +61,7 @@ SYM_FUNC_END(original_\name)
 .endm
 
 .macro ENTER name, to
-SYM_FUNC_START(enter_\name)
+TARGET enter_\name
 	addq	$8, %rsp
 	UNWIND_HINT_FUNC
 	jmp	\to\()_\name
@@ -60,7 +69,7 @@ SYM_FUNC_END(enter_\name)
 .endm
 
 .macro KEEP name
-SYM_FUNC_START(keep_\name)
+TARGET keep_\name
 	pushq	%rcx
 	pushq	%rdx
 	pushq	%rsi
