@@ -60,22 +60,24 @@ void removal_follow(struct work_struct *work)
 }
 
 /*
- * Called with interrupts off, and with cgroup_mutex held since the cgroup went
- * offline: its memory, and that of its controllers, goes only later.
+ * Called with cgroup_mutex held since the cgroup went offline: its memory, and that of
+ * its controllers, goes only later. Interrupts are off, but with PREEMPT_RT, where the
+ * lock that is held around tracepoints of cgroups leaves them on.
  */
 static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 {
 	struct account *account;
+	unsigned long flags;
 	bool hooked = false;
 
 	/* Other hierarchies have the same ids. */
 	if (cgrp->root != &cgrp_dfl_root)
 		return;
-	raw_spin_lock(&ledger_lock);
+	raw_spin_lock_irqsave(&ledger_lock, flags);
 	account = account_find_locked(cgroup_id(cgrp));
 	if (account)
 		hooked = offline_locked(account);
-	raw_spin_unlock(&ledger_lock);
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
 	if (hooked)
 		tell_follower();
 }
