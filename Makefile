@@ -104,7 +104,7 @@ torture: setup-tests
 		$(if $(CELL),--cell $(CELL))
 
 test-install: setup-tests
-	selftests/all install install-vm
+	selftests/all install headers install-vm
 
 bench: setup-tests
 	selftests/vm/bench

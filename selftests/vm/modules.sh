@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # prepare_kernel sets what is not set here
 #
 # Our kernel modules for a cell. The same source serves several kernels, so each
 # builds a copy of it.

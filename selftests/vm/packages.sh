@@ -5,7 +5,12 @@
 # downloads lie in the cache, and the host's apt and dpkg are not touched. Nothing
 # is installed, only unpacked.
 
+# Who wants other suites sets both before anything else.
 apt_dir=$cache/apt
+apt_suites=(
+	"bookworm main contrib non-free" "bookworm-backports main" "trixie contrib non-free"
+	"trixie-backports main"
+)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The tests' packages must work together, so they come from these suites only.
@@ -32,16 +37,14 @@ debian_mirror() {
 	echo "$mirror"
 }
 
+apt_sources() { # MIRROR
+	printf "deb [signed-by=$keyring] $1 %s\n" "${apt_suites[@]}"
+}
+
 write_apt_configuration() {
-	local mirror
-	mirror=$(debian_mirror)
 	mkdir -p "$apt_dir/state/lists/partial" "$apt_dir/cache/archives/partial"
 	: >"$apt_dir/state/status"
-	cat >"$apt_dir/sources.list" <<-END
-		deb [signed-by=$keyring] $mirror bookworm main contrib non-free
-		deb [signed-by=$keyring] $mirror bookworm-backports main
-		deb [signed-by=$keyring] $mirror trixie contrib non-free
-	END
+	apt_sources "$(debian_mirror)" >"$apt_dir/sources.list"
 	{
 		# How this machine reaches a mirror (proxies and the like) is as for its own.
 		env -u APT_CONFIG apt-config dump | grep '^Acquire::' || true
@@ -67,8 +70,13 @@ rig_apt() { # COMMAND...
 	APT_CONFIG=$apt_dir/apt.conf "$@"
 }
 
+# Clones that share the cache may know of different suites.
 lists_are_fresh() {
-	[[ $(find "$apt_dir/updated" -mmin "-$lists_max_age_minutes" 2>/dev/null) ]]
+	local suite
+	[[ $(find "$apt_dir/updated" -mmin "-$lists_max_age_minutes" 2>/dev/null) ]] || return
+	for suite in "${apt_suites[@]}"; do
+		grep -q " $suite\$" "$apt_dir/sources.list" || return
+	done
 }
 
 update_lists() {
