@@ -19,7 +19,9 @@ CGROUPS=/sys/fs/cgroup
 DEBUGFS=/sys/kernel/debug/umacct
 KERNEL_ALLOC=/dev/umacct_test_alloc
 UNPRIVILEGED=65534
+# Debian's kernels have no others.
 PAGE=4096
+! grep -qx 'KernelPageSize: *16 kB' /proc/self/smaps || PAGE=16384
 KIB=1024
 MIB=1048576
 
@@ -276,10 +278,10 @@ free_memory() {
 }
 
 free_at_once() {
-	awk '
+	awk -v page="$PAGE" '
 	$1 == "count:" { lists += $2 }
 	$1 == "MemFree:" { free = $2 }
-	END { printf "%d\n", (free + lists * 4) * 1024 }
+	END { printf "%d\n", free * 1024 + lists * page }
 	' /proc/zoneinfo /proc/meminfo
 }
 
@@ -297,13 +299,13 @@ available() {
 # kernel says it moved out of MemFree's fall leaves the pages themselves.
 unowned() {
 	settle_counters
-	awk '
+	awk -v page="$PAGE" '
 	$1 == "count:" { lists += $2 }
 	$1 == "MemTotal:" { total = $2 }
 	$1 ~ /^(MemFree|Buffers|Cached|SwapCached|AnonPages|Slab|VmallocUsed|Percpu|PageTables|SecPageTables):$/ {
 		owned += $2
 	}
-	END { printf "%d\n", (total - owned - lists * 4) * 1024 }
+	END { printf "%d\n", (total - owned) * 1024 - lists * page }
 	' /proc/zoneinfo /proc/meminfo
 }
 

@@ -5,6 +5,9 @@
 # of the virtual machine's root file system. All of it is cached, keyed by versions;
 # nothing here depends on the clone's contents but on the rig itself.
 
+# shellcheck source=/dev/null
+. "$vm/newer.sh"
+
 # Modules that the virtual machine may need beside those that are built in.
 kernel_modules=(virtio_pci virtio_console drm loop)
 
@@ -28,8 +31,8 @@ guest_programs=(
 	procps libproc2-0 libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1
 )
 
-# resolve_cell: which packages the cell is made of. Sets kernel_release, driver_package,
-# userland_package and the arrays kernel_packages, sysroot_packages and guest_packages.
+# resolve_cell: which packages the cell is made of. Sets kernel_release, kernel_gcc,
+# driver_package (empty without a driver), userland_package and the arrays kernel_packages, sysroot_packages and guest_packages.
 resolve_cell() {
 	# Clones that share the cache may ask for different packages.
 	local file
@@ -38,7 +41,7 @@ resolve_cell() {
 	if [[ $apt_dir/updated -nt $file ]]; then
 		mkdir -p "$cache/cells"
 		resolve_packages
-		declare -p kernel_release kernel_packages driver_package userland_package \
+		declare -p kernel_release kernel_gcc kernel_packages driver_package userland_package \
 			sysroot_packages guest_packages | sed 's/^declare /declare -g /' >"$file.$$"
 		mv "$file.$$" "$file"
 	else
@@ -49,11 +52,12 @@ resolve_cell() {
 
 resolve_packages() {
 	local meta image headers common kbuild name
-	meta=$(newest "linux-image-$arch:$arch" "$kernel_suite")
+	local -a beside=(-elinux-base -elinux-binary -elinux-modules)
+	meta=$(newest "linux-image-$flavour:$arch" "$kernel_suite")
 	image=$(depends "$meta" 'linux-image-.*')
 	kernel_release=${image#linux-image-}
 	headers=$(newest "linux-headers-$kernel_release:$arch" "$kernel_suite")
-	common=$(depends "$headers" 'linux-headers-.*-common')
+	common=$(depends "$headers" 'linux-headers-.*-common.*')
 	kbuild=$(depends "$headers" 'linux-kbuild-.*')
 	# Kbuild's programs run on the host, the rest is the cell's.
 	kernel_packages=(
@@ -62,7 +66,15 @@ resolve_packages() {
 		"$(newest "$common:all" "$kernel_suite")"
 		"$(newest "$kbuild:amd64" "$kernel_suite")"
 	)
-	driver_package=$(newest "nvidia-open-kernel-source:$arch" "$driver_suite")
+	kernel_gcc=$(depends "$headers" '.*gcc-[0-9].*' | sed 's/.*gcc-\([0-9]*\).*/\1/')
+	# What newer kernels have beside the image.
+	for name in $(rig_apt apt-cache show "${kernel_packages[0]}" |
+		grep -oF "${beside[@]/%/-$kernel_release}" | sort -u); do
+		kernel_packages+=("$(newest "$name:$arch" "$kernel_suite")")
+	done
+	driver_package=
+	[[ $driver_suite == - ]] ||
+		driver_package=$(newest "nvidia-open-kernel-source:$arch" "$driver_suite")
 	userland_package=$(newest "busybox-static:$arch" "$userland_suite")
 	sysroot_packages=()
 	if [[ $arch != amd64 ]]; then
@@ -76,27 +88,37 @@ resolve_packages() {
 	done
 }
 
-# prepare_kernel: sets kernel_tree (the packages, unpacked) and kernel_build (the
-# directory to build modules against).
+# prepare_kernel: sets kernel_tree (the packages, unpacked), kernel_build (the directory to
+# build modules against) and kernel_make (the make to do it with).
 prepare_kernel() {
 	kernel_tree=$(unpacked "${kernel_packages[@]}")
 	kernel_build=$kernel_tree/usr/src/linux-headers-$kernel_release
-	kernel_common=$kernel_tree/usr/src/linux-headers-${kernel_release%-"$arch"}-common
+	kernel_common=$kernel_tree/usr/src/${kernel_packages[2]%%:*}
 	# shellcheck disable=SC2034 # used by build
 	kernel_image=$kernel_tree/boot/vmlinuz-$kernel_release
+	[[ -e $kernel_image ]] || kernel_image=$kernel_tree/usr/lib/modules/$kernel_release/vmlinuz
+	# shellcheck disable=SC2034 # used by modules.sh
+	kernel_make=(make)
+	if ! runs_here "$kernel_tree/usr/lib/${kernel_packages[3]%%:*}" \
+		"$kernel_gcc" "$cross"; then
+		prepare_newer "$kernel_gcc"
+		# shellcheck disable=SC2034
+		kernel_make=(in_newer make)
+	fi
 
 	once "$kernel_tree/prepared-$kernel_release" fix_kernel_tree
 }
 
 fix_kernel_tree() {
 	# The packages expect to lie in /.
-	sed -i "s|include /usr/src/|include $kernel_tree/usr/src/|" "$kernel_build/Makefile"
+	sed -i "s|\([ =]\)/usr/src/|\1$kernel_tree/usr/src/|" "$kernel_build/Makefile"
+	[[ -e $kernel_tree/lib ]] || ln -s usr/lib "$kernel_tree/lib"
 	depmod -b "$kernel_tree" "$kernel_release"
 	touch "$kernel_tree/prepared-$kernel_release"
 }
 
 # prepare_driver [DIR]: sets driver_version and driver_dir, where the driver's modules lie:
-# built from Debian's package, or in DIR by somebody else.
+# built from Debian's package, or in DIR by somebody else. A cell may be without one.
 prepare_driver() {
 	local source module
 	if [[ ${1-} ]]; then
@@ -109,10 +131,14 @@ prepare_driver() {
 		driver_version=$(modinfo -F version "$driver_dir/nvidia.ko")
 		return
 	fi
+	if [[ ! $driver_package ]]; then
+		driver_modules=() driver_version='' driver_dir=
+		return
+	fi
 	source=$(unpacked "$driver_package")
 	driver_version=$(version_of "$driver_package")
 	driver_version=${driver_version%%-*}
-	driver_dir=$cache/driver/$arch-$(version_of "$driver_package")-for-$(
+	driver_dir=$cache/driver/$flavour-$(version_of "$driver_package")-for-$(
 		version_of "${kernel_packages[0]}")
 
 	once "$driver_dir" build_driver "$source/usr/src/nvidia-open-kernel.tar.xz"
@@ -130,7 +156,7 @@ build_driver() { # TARBALL
 		"$work/log" make -C "$work/modules/nvidia-open-kernel" -j "$jobs" modules \
 		SYSSRC="$kernel_common" SYSOUT="$kernel_build" KERNEL_UNAME="$kernel_release" \
 		ARCH="$(uname_machine)" CC="$kernel_cc" LD="${cross}ld" AR="${cross}ar" \
-		OBJCOPY="${cross}objcopy" IGNORE_CC_MISMATCH=1 \
+		OBJCOPY="${cross}objcopy" IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1 \
 		KCFLAGS=-g0 CONFIG_DEBUG_INFO_BTF_MODULES= \
 		NV_KERNEL_MODULES="${driver_modules[*]}"
 	mkdir "$work/ready"
@@ -161,8 +187,8 @@ with_dependencies() {
 
 # prepare_base: sets base, the cpio archive that every run of the cell starts from.
 prepare_base() {
-	local key
-	key=$(sha256sum "$vm/base.sh" "$driver_dir"/*.ko <(printf '%s\n' \
+	local key modules=("${driver_modules[@]/%/.ko}")
+	key=$(sha256sum "$vm/base.sh" "${modules[@]/#/$driver_dir/}" <(printf '%s\n' \
 		"${kernel_packages[@]}" "$userland_package") | sha256sum | cut -c 1-12)
 	base=$cache/base/$cell-$key.cpio
 

@@ -7,15 +7,26 @@
 
 # The slowest comes first, so that what runs beside it ends with it.
 #
-# name            architecture  kernel's suite      driver's suite
+# name              architecture  kernel's suite      flavour    driver's suite
 cells_table='
-arm64-6.12-550    arm64         bookworm-backports  trixie
-amd64-6.12-550    amd64         bookworm-backports  trixie
-amd64-6.1-535     amd64         bookworm            bookworm
+arm64-6.12-550      arm64         bookworm-backports  arm64      trixie
+amd64-6.12-550      amd64         bookworm-backports  amd64      trixie
+amd64-6.1-535       amd64         bookworm            amd64      bookworm
+'
+
+# Those that are in no everyday run: "make test-long" has them. "-": no driver.
+long_cells_table='
+arm64-6.12-16k-550  arm64         bookworm-backports  arm64-16k  trixie
+amd64-6.12-rt-550   amd64         bookworm-backports  rt-amd64   trixie
+amd64-7             amd64         trixie-backports    amd64      -
 '
 
 all_cells() {
 	awk 'NF { print $1 }' <<<"$cells_table"
+}
+
+long_cells() {
+	awk 'NF { print $1 }' <<<"$long_cells_table"
 }
 
 # highest_memory MIB: what "mem=" is for a machine with so much. On amd64 that is an address,
@@ -31,9 +42,10 @@ highest_memory() {
 # load_cell NAME: sets what the table and the architecture say of it.
 load_cell() {
 	cell=$1
-	read -r arch kernel_suite driver_suite < <(
-		awk -v cell="$cell" '$1 == cell { print $2, $3, $4 }' <<<"$cells_table"
-	) || die "no cell '$cell'; there are: $(all_cells | xargs)"
+	read -r arch kernel_suite flavour driver_suite < <(
+		awk -v cell="$cell" '$1 == cell { print $2, $3, $4, $5 }' \
+			<<<"$cells_table$long_cells_table"
+	) || die "no cell '$cell'; there are: $(all_cells | xargs) $(long_cells | xargs)"
 	load_machine
 	# Debian builds these kernels with gcc 12, and modules must be built likewise.
 	kernel_cc=${cross}gcc-12
