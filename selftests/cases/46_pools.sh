@@ -46,26 +46,6 @@ else
 	within "to the kernel" $(($(free_at_once) - free)) "$pools" $((8 * MIB))
 fi
 
-# stand_in_without SYMBOL: writes nvidia.ko, where that is called otherwise; or all of it.
-stand_in_without() { # SYMBOL|nothing
-	cp "$MODULES/nvfake.ko" "$TEST_DIR/nvidia.ko"
-	strings -t d "$TEST_DIR/nvidia.ko" | awk -v symbol="$1" '
-	{
-		while (i = index($2, "nvfake")) {
-			at = $1 + length(passed) + i - 1
-			print at, "nvidia"
-			passed = passed substr($2, 1, i + 5)
-			$2 = substr($2, i + 6)
-		}
-		passed = ""
-	}
-	$2 ~ "^(__pfx_|__cfi_)?" symbol "$" { print $1 + length($2) - 1, "_" }' |
-		while read -r at text; do
-			printf %s "$text" |
-				dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
-		done
-}
-
 ask_for() { # MIB
 	{ echo $(($1 * MIB / PAGE)) >/sys/module/nvidia/parameters/ask; } 2>/dev/null
 }

@@ -232,6 +232,27 @@ unload_driver() {
 	rmmod nvidia_uvm && rmmod nvidia
 }
 
+# A module with the driver's functions, and without its memory: modules/nvfake.c.
+# stand_in_without SYMBOL: writes nvidia.ko, where that is called otherwise; or all of it.
+stand_in_without() { # SYMBOL|nothing
+	cp "$MODULES/nvfake.ko" "$TEST_DIR/nvidia.ko"
+	strings -t d "$TEST_DIR/nvidia.ko" | awk -v symbol="$1" '
+	{
+		while (i = index($2, "nvfake")) {
+			at = $1 + length(passed) + i - 1
+			print at, "nvidia"
+			passed = passed substr($2, 1, i + 5)
+			$2 = substr($2, i + 6)
+		}
+		passed = ""
+	}
+	$2 ~ "^(__pfx_|__cfi_)?" symbol "$" { print $1 + length($2) - 1, "_" }' |
+		while read -r at text; do
+			printf %s "$text" |
+				dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
+		done
+}
+
 # What the kernel has complained of so far: warnings and oopses stay in its taint,
 # and each says so in its log.
 kernel_complaints() {

@@ -6,7 +6,8 @@
  *
  * "blocks" says how many blocks of each order the first node's pools hold from the
  * beginning; while "hold" is set, whoever counts a pool waits. Writing a number of pages
- * to the parameter "ask" asks for so many, as an ioctl would, and frees them.
+ * to the parameter "ask" asks for so many, as an ioctl would, and frees them; to "take", it
+ * keeps them until another number is written there. They are counted, and there are none.
  */
 #include <linux/delay.h>
 #include <linux/list.h>
@@ -45,8 +46,12 @@ module_param(hold, bool, 0644);
 noinline __noclone u32 nv_alloc_pages(void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache,
 				      u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **priv)
 {
+	u32 status = NV_OK;
+
 	*priv = &sysmem_page_pools;
-	return NV_OK;
+	/* From 14 on gcc tells callers what is returned, though umacct may return another. */
+	OPTIMIZER_HIDE_VAR(status);
+	return status;
 }
 
 noinline __noclone void nv_free_system_pages(void *at)
@@ -59,16 +64,24 @@ noinline __noclone void nv_free_contig_pages(void *at)
 	barrier();
 }
 
+static void *ask(u32 count)
+{
+	void *priv;
+	u32 status = nv_alloc_pages(NULL, count, PAGE_SIZE, 0, 0, 1, 0, NUMA_NO_NODE, NULL, &priv);
+
+	return status == NV_OK ? priv : NULL;
+}
+
 static int ask_set(const char *text, const struct kernel_param *kp)
 {
-	u32 count, status;
 	void *priv;
+	u32 count;
 	int err = kstrtou32(text, 0, &count);
 
 	if (err)
 		return err;
-	status = nv_alloc_pages(NULL, count, PAGE_SIZE, 0, 0, 1, 0, NUMA_NO_NODE, NULL, &priv);
-	if (status != NV_OK)
+	priv = ask(count);
+	if (!priv)
 		return -ENOMEM;
 	nv_free_system_pages(priv);
 	return 0;
@@ -76,6 +89,33 @@ static int ask_set(const char *text, const struct kernel_param *kp)
 
 static const struct kernel_param_ops ask_ops = { .set = ask_set };
 module_param_cb(ask, &ask_ops, NULL, 0200);
+
+static void *taken;
+
+static void give_back(void)
+{
+	if (taken)
+		nv_free_system_pages(taken);
+	taken = NULL;
+}
+
+/* Parameters are written by one at a time. */
+static int take_set(const char *text, const struct kernel_param *kp)
+{
+	u32 count;
+	int err = kstrtou32(text, 0, &count);
+
+	if (err)
+		return err;
+	give_back();
+	if (!count)
+		return 0;
+	taken = ask(count);
+	return taken ? 0 : -ENOMEM;
+}
+
+static const struct kernel_param_ops take_ops = { .set = take_set };
+module_param_cb(take, &take_ops, NULL, 0200);
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 static struct pool *pool_of(struct shrinker *shrinker)
@@ -211,6 +251,7 @@ static void nvfake_exit(void)
 	unsigned int order;
 	int node;
 
+	give_back();
 	for_each_node(node)
 		for (order = 0; order < ORDERS; order++)
 			if (sysmem_page_pools[node][order])
