@@ -44,9 +44,9 @@ check "freed" ask holder free all
 
 needs_kernel_alloc
 check "16 MiB in blocks of 64 KiB through the driver's allocator" \
-	ask holder kernel alloc 4096 65536 0
+	ask holder kernel alloc $((16 * MIB / PAGE)) 65536 0
 moved "$before" $((16 * MIB)) "they are gone from free memory"
-check "16 MiB more from a kernel thread" ask holder kernel thread alloc 1024 4096 1 4
+check "16 MiB more from a kernel thread" ask holder kernel thread alloc $((4 * MIB / PAGE)) $PAGE 1 4
 moved "$before" $((32 * MIB)) "they are gone from free memory"
 check "freed" ask holder kernel free
 moved "$before" 0 "and came back"
@@ -54,7 +54,7 @@ ask holder kernel alloc 17 65536 0
 is "a shape that the driver can't walk is not tried" "${reply%% *}" \
 	"$([ "$(driver_major)" -ge 545 ] && echo error || echo ok)"
 ask holder kernel free
-check "a benchmark runs" ask holder kernel bench 1 4096 1 100
+check "a benchmark runs" ask holder kernel bench 1 $PAGE 1 100
 diag "$reply"
 
 if [ -c /dev/nvidia-uvm ]; then

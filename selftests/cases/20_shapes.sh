@@ -78,7 +78,7 @@ compare() { # FREE-COMMAND COMMAND...
 }
 
 by_ioctl() { # KIB COUNT
-	measure "ioctl, $1 KiB x $2" $(($(power_of_two $((($1 + 3) / 4))) * PAGE * $2)) \
+	measure "ioctl, $1 KiB x $2" $(($(power_of_two $((($1 * KIB + PAGE - 1) / PAGE))) * PAGE * $2)) \
 		"free all" alloc "${1}K" "$2"
 }
 

@@ -35,7 +35,7 @@ is "usage is what it was" "$(usage held)" $((16 * MIB))
 settles "the driver took nothing" 0 $((256 * KIB)) unowned_since "$before"
 
 check "the refused process frees one" ask holder free 0
-check "and has room for 1024 pages again" ask holder alloc 4K 1024
+check "and has room for 4 MiB of pages again" ask holder alloc 4K $((4 * MIB / PAGE))
 refused "not for one more" alloc 4K
 is "to the block" "$(usage held)" $((16 * MIB))
 check "a neighbour is not held" ask neighbour alloc 4M 8
@@ -49,7 +49,7 @@ is "then 3 x 1 MiB" "$(reply_field count)" 3
 ask holder fill 64K
 is "then 15 x 64 KiB" "$(reply_field count)" 15
 ask holder fill 4K
-is "then 15 pages" "$(reply_field count)" 15
+is "then pages" "$(reply_field count)" $((64 * KIB / PAGE - 1))
 is "fill it to the page" "$(usage held)" $((16 * MIB - PAGE))
 ask holder free all
 
@@ -59,9 +59,9 @@ ask holder fill 12K
 is "12 KiB take 16: 4 fit in 64" "$(reply_field count)" 4
 ask holder free all
 limit held --hard 8M
-check "2048 pages fit" ask holder kernel alloc 2048 4096 0
+check "8 MiB of pages fit" ask holder kernel alloc $((8 * MIB / PAGE)) $PAGE 0
 ask holder kernel free
-refused "2049 don't, though 2048 of them would" kernel alloc 2049 4096 0
+refused "a page more doesn't, though 8 MiB of it would" kernel alloc $((8 * MIB / PAGE + 1)) $PAGE 0
 is "and none stays" "$(usage held)" 0
 
 # The driver asks again in smaller blocks, from 545 on: that is one refusal.

@@ -46,7 +46,7 @@ done
 # calls at once, and here it gets them.
 for round in 1 2 3 4 5; do
 	for i in $RACERS; do
-		tell "racer$i" kernel alloc 64 $PAGE 0 100
+		tell "racer$i" kernel alloc $((256 * KIB / PAGE)) $PAGE 0 100
 	done
 	all_answer count
 	is "at once, round $round: 8 processes fill 8 MiB to the byte" "$(usage team)" $((8 * MIB))
@@ -68,7 +68,7 @@ done
 all_answer rounds
 is "8 processes with room for 8 blocks: 4,000 blocks, none refused" $together 4000
 for i in $RACERS; do
-	tell "racer$i" kernel bench 16 $PAGE 0 1000
+	tell "racer$i" kernel bench $((64 * KIB / PAGE)) $PAGE 0 1000
 done
 refused=0
 for i in $RACERS; do

@@ -22,7 +22,7 @@ within "after the 64 MiB" "$given" 64 8
 check "what is available is not under the reserve" [ "$(available)" -ge $((reserve - MIB)) ]
 check "it is counted" [ "$(status_field reserve_count)" -ge 1 ]
 is "for the cgroup too" "$(account leaf reserve_count)" 1
-check "the driver itself is not refused" ask holder kernel thread alloc 1024 4096 1 4
+check "the driver itself is not refused" ask holder kernel thread alloc $((4 * MIB / PAGE)) $PAGE 1 4
 check "nothing that was held was touched" usage_is leaf $((given * MIB))
 check "the reserve is switched off" umacct reserve off
 check "and there is more" ask holder alloc 4M 4
@@ -34,17 +34,17 @@ start_in leaf first
 start_in leaf second
 umacct reserve $(($(available) - 300 * MIB))
 check "who was let in sleeps in the driver" ask guard kernel hold nvidia:nv_alloc_system_pages
-tell first kernel alloc 40960 $PAGE 0
+tell first kernel alloc $((160 * MIB / PAGE)) $PAGE 0
 first_sleeps() {
 	grep -qs held_call /proc/[0-9]*/stack
 }
 check "with 160 MiB of 300" eventually first_sleeps
-ask second kernel alloc 40960 $PAGE 0
+ask second kernel alloc $((160 * MIB / PAGE)) $PAGE 0
 is "another's 160 MiB are refused" "$(reply_field status)" $NO_MEMORY
 ask guard kernel release
 check "the first one has them" answer first
 ask first kernel free
-check "and when they are back, the other" ask second kernel alloc 40960 $PAGE 0
+check "and when they are back, the other" ask second kernel alloc $((160 * MIB / PAGE)) $PAGE 0
 is "all of it" "$(reply_field status)" 0x0
 umacct reserve off
 
