@@ -32,7 +32,8 @@ guest_programs=(
 )
 
 # resolve_cell: which packages the cell is made of. Sets kernel_release, kernel_gcc,
-# driver_package (empty without a driver), userland_package and the arrays kernel_packages, sysroot_packages and guest_packages.
+# driver_package (empty without a driver), userland_package and the arrays kernel_packages,
+# sysroot_packages and guest_packages.
 resolve_cell() {
 	# Clones that share the cache may ask for different packages.
 	local file
