@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -36,6 +37,15 @@ std::string escaped(const std::string &text) {
     return result;
 }
 
+/// As they stand in a sample: made once for many of them.
+std::string in_braces(const Labels &labels) {
+    std::string list;
+
+    for (const auto &[name, text] : labels)
+        list += fmt::format("{}{}=\"{}\"", list.empty() ? "{" : ",", name, escaped(text));
+    return list.empty() ? list : list + "}";
+}
+
 /// Families, and their samples below them.
 class Writer {
 public:
@@ -56,21 +66,22 @@ public:
             text_ += fmt::format("# UNIT {} {}\n", described, unit);
     }
 
+    /// labels: as in_braces() makes them.
+    template <class Value>
+    void sample(const std::string &labels, Value value) {
+        fmt::format_to(std::back_inserter(text_), "{}{} {}\n", sample_, labels, value);
+    }
+
     template <class Value>
     void sample(const Labels &labels, Value value) {
-        std::string list;
-
-        for (const auto &[name, text] : labels)
-            list += fmt::format("{}{}=\"{}\"", list.empty() ? "" : ",", name, escaped(text));
-        text_ += fmt::format("{}{}{}{} {}\n", sample_, list.empty() ? "" : "{", list,
-                             list.empty() ? "" : "}", value);
+        sample(in_braces(labels), value);
     }
 
     template <class Value>
     void one(std::string_view name, Kind kind, std::string_view unit, std::string_view help,
              Value value) {
         family(name, kind, unit, help);
-        sample({}, value);
+        sample(std::string(), value);
     }
 
     std::string finish() {
@@ -95,7 +106,8 @@ void write_status(Writer &to, const Status &status) {
            status.usage);
     to.one("charged", Kind::gauge, "bytes",
            "Of that, what the kernel's memory controller charged to somebody.", status.charged);
-    to.one("managed", Kind::gauge, "bytes", "Of that, managed memory.", status.managed);
+    to.one("managed", Kind::gauge, "bytes", "Managed memory, beside it, which the driver charges.",
+           status.managed);
     to.one("driver_usage", Kind::gauge, "bytes", "Memory that the driver took for itself.",
            status.driver_usage);
     if (status.pools)
@@ -167,13 +179,13 @@ constexpr std::array figures{
 };
 
 void write_account_figures(Writer &to, const Owners &owners, std::span<const Account> shown) {
-    std::vector<Labels> labels;
+    std::vector<std::string> labels;
 
     for (const Account &account : shown) {
         const auto owner = owners.nearest(account.path);
 
-        labels.push_back(
-            {{"cgroup", account.path}, {"owner", owner ? owner->label() : std::string()}});
+        labels.push_back(in_braces(
+            {{"cgroup", account.path}, {"owner", owner ? owner->label() : std::string()}}));
     }
     for (const Figure &figure : figures) {
         to.family(figure.name, figure.kind, figure.unit, figure.help);
