@@ -129,17 +129,68 @@ done
 start=$(/selftests/bin/cost umacct) || stop "umacct can't be measured"
 echo "start umacct $start"
 
+hold_cgroups() { # COUNT
+	mkfifo /tmp/hold /tmp/ready
+	/selftests/bin/manycgroups hold "$1" </tmp/hold >/tmp/ready &
+	holder=$!
+	exec 5>/tmp/hold
+	read -r many_ready </tmp/ready
+	[ "$many_ready" = ready ] || stop "no $1 cgroups"
+	rm /tmp/hold /tmp/ready
+}
+
+# The holder's own is in use until it has gone.
+forget_cgroups() {
+	exec 5>&-
+	wait "$holder"
+	find $CGROUPS/many -depth -type d -exec rmdir {} + || stop "cgroups are left"
+	while umacct ps --json | grep -q manycgroups; do
+		sleep 1
+	done
+}
+
+# The processor's time that a process took, in the kernel and out of it, in nanoseconds.
+time_of() { # PID
+	cut -d ' ' -f 1 "/proc/$1/schedstat"
+}
+
+scrapes=20
+
+scrape() {
+	for _ in $(seq "$1"); do
+		wget -q -O /tmp/metrics http://127.0.0.1:9752/metrics || stop "the exporter doesn't answer"
+	done
+}
+
+# What a scrape takes of the exporter's time, with so many cgroups that hold memory.
+measure_scrape() { # COUNT
+	hold_cgroups "$1"
+	ip link set lo up
+	/usr/sbin/umacct-exporter --port 9752 &
+	exporter=$!
+	until wget -q -O /dev/null http://127.0.0.1:9752/metrics; do
+		sleep 0.1
+	done
+	scrape_before=$(time_of $exporter)
+	scrape $scrapes
+	echo "scrape umacct-exporter $((($(time_of $exporter) - scrape_before) / scrapes))"
+	grep -q '^umacct_account_usage_bytes{cgroup="/many/' /tmp/metrics ||
+		stop "the exporter tells nothing of /many"
+	kill $exporter
+	wait $exporter
+	/selftests/bin/manycgroups remove "$1" || stop "the cgroups can't be removed"
+	forget_cgroups
+}
+
+[ ! -x /usr/sbin/umacct-exporter ] || measure_scrape 1000
+
 # A list of many cgroups, beside reading one file of each. In instructions and system
 # calls, so the columns are others here: WHAT VARIANT INSTRUCTIONS CALLS. This umacct
 # watches how long it holds its lock, which costs it little.
 rmmod umacct || stop "umacct doesn't unload"
 insmod /lib/umacct/watched/umacct.ko || stop "the watched umacct does not load"
 many=10000
-mkfifo /tmp/hold /tmp/ready
-/selftests/bin/manycgroups hold $many </tmp/hold >/tmp/ready &
-exec 5>/tmp/hold
-read -r many_ready </tmp/ready
-[ "$many_ready" = ready ] || stop "no $many cgroups"
+hold_cgroups $many
 umacct ls --json | tr '{' '\n' | grep -c '"path":"/many/[0-9]*/[0-9]*"' >/tmp/listed
 [ "$(cat /tmp/listed)" -eq $many ] || stop "ls lists $(cat /tmp/listed) of $many cgroups"
 for variant in "umacct ls --json" "/selftests/bin/manycgroups read $many"; do
@@ -160,11 +211,7 @@ umacct charge on /many || stop "charging can't be switched on"
 longest_hold set
 /selftests/bin/manycgroups remove $many || stop "the cgroups can't be removed"
 longest_hold remove
-exec 5>&-
-wait
-while umacct ps --json | grep -q manycgroups; do
-	sleep 1
-done
+forget_cgroups
 longest_hold exit_and_reap
 rmmod umacct || stop "umacct doesn't unload"
 insmod /lib/umacct/umacct.ko || stop "umacct does not load"

@@ -52,6 +52,22 @@ build_tool() { # READY
 	forget_old "${1%/*}" "$arch-*" 8
 }
 
+# add_exporter ROOT: installs umacct-exporter. Not for arm64: there is no HTTP library for
+# the cross compiler.
+add_exporter() {
+	[[ $arch == amd64 ]] || return 0
+	with_lock "$(userspace_build)" build_exporter "$1"
+}
+
+build_exporter() { # ROOT
+	local to
+	to=$(userspace_build)
+	configure_tool
+	quietly "$to/exporter.log" cmake --build "$to" --target umacct-exporter -j "$jobs"
+	install -D -s --strip-program="${cross}strip" -t "$1/usr/sbin" "$to/userspace/umacct-exporter"
+	install_libraries "$1" "$1/usr/sbin/umacct-exporter"
+}
+
 # Ninja says "[DONE/TO-DO] ...".
 ninja_progress() { # LOG
 	sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/\1 of \2/p' "$1" | tail -n 1 | grep . || echo 0
