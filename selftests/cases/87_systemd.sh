@@ -148,6 +148,8 @@ for unit in early first-job; do
 		StandardOutput=append:$TEST_DIR/$unit
 	END
 done
+printf '[Service]\nType=oneshot\nExecStart=touch %s/started\n' "$TEST_DIR" \
+	>/run/systemd/system/first-mark.service
 chmod 1777 "$TEST_DIR"
 check "a policy, and no daemon" systemctl daemon-reload
 # Both of its programs, one after the other.
@@ -158,6 +160,9 @@ first_answers() { # UNIT COUNT
 check "a service's limit holds for its first program" first_answers early 4
 check "again when it is started again" first_answers early 4
 check "also by a pattern" first_answers first-job 2
+echo '[[' >/etc/umacct.toml
+systemctl start first-mark
+check "a service whose limit can't be set runs all the same" [ -e "$TEST_DIR/started" ]
 rm /run/systemd/system-generators/umacct-generator /etc/umacct.toml /run/systemd/system/*.service
 check "without a rule" systemctl daemon-reload
 is "there is no drop-in" "$(find /run/systemd -name "*umacct.conf")" ""
