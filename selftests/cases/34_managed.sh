@@ -13,6 +13,7 @@ managed() { account "$1" managed; }
 cgroup_make top
 cgroup_leaf top/leaf
 start_in top/leaf holder uvmtool
+holder_pid=$pid
 ask holder open
 ask holder map 64M
 is "mapped but untouched, it takes nothing" "$(managed top/leaf)" 0
@@ -42,6 +43,7 @@ check "death takes away the second's" eventually account_is top/leaf managed 0
 
 cgroup_leaf top/gone
 start_in top/gone third uvmtool
+third_pid=$pid
 ask third open
 ask third map 16M
 ask third touch
@@ -50,5 +52,15 @@ rmdir "$(cgroup_dir top/gone)"
 is "a removed cgroup's are its parent's" "$(managed top)" $((16 * MIB))
 ask third unmap
 check "until they are unmapped" eventually account_is top managed 0
+
+start_in top/leaf native
+check "somebody takes memory of the driver's own" ask native open
+check "8 MiB" ask native alloc 1M 8
+kill -KILL "$holder_pid" "$third_pid"
+check "nvidia-uvm goes" eventually rmmod nvidia_uvm
+is "what the driver itself holds counts on" "$(usage top/leaf)" $((8 * MIB))
+ask native free all
+is "until it is freed" "$(usage top/leaf)" 0
+check "nvidia-uvm comes back" load_uvm
 
 done_testing

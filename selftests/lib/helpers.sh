@@ -221,7 +221,10 @@ load() { # MODULE [PARAMETER=VALUE]...
 # Nothing makes the driver's device files but these tests and nvidia-modprobe; the
 # number of nvidia-uvm's is a new one each time.
 load_driver() {
-	load nvidia || return 1
+	load nvidia && load_uvm
+}
+
+load_uvm() {
 	load nvidia-uvm || return 1
 	rm -f /dev/nvidia-uvm
 	mknod -m 666 /dev/nvidia-uvm c \
