@@ -7,6 +7,8 @@
 
 newer_packages=(
 	base-files bash coreutils dash diffutils findutils grep gzip mawk sed make
+	# kernel-doc is written in it
+	perl
 	libelf1t64 libssl3t64 zlib1g
 )
 
