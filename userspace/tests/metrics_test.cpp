@@ -76,9 +76,12 @@ protected:
     test::Sandbox sandbox_;
     test::FakeModule fake_;
     bool loaded_ = true;
+    bool heals_ = false; ///< a new connection is answered, whatever an old one was
     Connection connection_{[this] {
         if (!loaded_)
             throw Error(Failure::missing, "the umacct kernel module is not loaded");
+        if (heals_)
+            fake_.fail_with.reset();
         return fake_.connect();
     }};
     Machine machine_{sandbox_.proc(), sandbox_.proc().parent_path()};
@@ -155,6 +158,15 @@ TEST_F(Metrics, Requests) {
     EXPECT_TRUE(std::string(open.type).starts_with("application/openmetrics-text"));
     fake_.fail_with = EIO;
     EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 500U);
+}
+
+TEST_F(Metrics, AModuleThatWasLoadedAnewIsAskedAgain) {
+    Exporter exporter(connection_, machine_, 50, {});
+
+    EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 200U);
+    fake_.fail_with = EPROTONOSUPPORT;
+    heals_ = true;
+    EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 200U);
 }
 
 /// All that the server says to a request, until it closes.
