@@ -105,25 +105,14 @@ Exporter::Answer Exporter::answer(std::string_view method, std::string_view url,
         return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET\n"};
     if (url != "/metrics")
         return {.status = MHD_HTTP_NOT_FOUND, .body = "the metrics are at /metrics\n"};
-    const auto metrics = [&] {
-        return metrics_text(
-            connection_, machine_,
-            {.format = open ? MetricsFormat::openmetrics : MetricsFormat::prometheus, .top = top_});
-    };
-    const auto metrics_or_again = [&] {
-        try {
-            return metrics();
-        } catch (const Error &) {
-            // A module that was loaded anew doesn't answer to its old number.
-            connection_.reset();
-            return metrics();
-        }
-    };
     try {
         return {.status = MHD_HTTP_OK,
                 .type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                              : "text/plain; version=0.0.4; charset=utf-8",
-                .body = metrics_or_again()};
+                .body = metrics_text(
+                    connection_, machine_,
+                    {.format = open ? MetricsFormat::openmetrics : MetricsFormat::prometheus,
+                     .top = top_})};
     } catch (const Error &error) {
         log_error(error);
         connection_.reset();

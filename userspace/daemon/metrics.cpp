@@ -242,9 +242,17 @@ void write_machine(Writer &to, const Machine &machine) {
     to.sample({{"who", "full"}}, static_cast<double>(pressure->full.total_us) / us_in_s);
 }
 
-std::optional<Status> status_of(Connection &connection) {
+struct Answers {
+    Status status;
+    std::vector<Account> accounts;
+};
+
+/// What the module says of all; nothing where there is none, or it goes meanwhile.
+std::optional<Answers> ask(Connection &connection) {
     try {
-        return connection.module().status();
+        Module &module = connection.module();
+
+        return Answers{.status = module.status(), .accounts = module.accounts()};
     } catch (const Error &error) {
         if (error.failure() != Failure::missing)
             throw;
@@ -257,15 +265,15 @@ std::optional<Status> status_of(Connection &connection) {
 
 std::string metrics_text(Connection &connection, Machine &machine, const MetricsOptions &options) {
     Writer to(options.format);
-    const auto status = status_of(connection);
+    auto answers = ask(connection);
 
-    to.one("up", Kind::gauge, "", "Whether the module is loaded.", status ? 1 : 0);
+    to.one("up", Kind::gauge, "", "Whether the module is loaded.", answers ? 1 : 0);
     write_machine(to, machine);
-    if (status) {
+    if (answers) {
         machine.refresh_owners();
-        write_status(to, *status);
-        write_hooks(to, status->hooks);
-        write_accounts(to, machine.owners(), connection.module().accounts(), options.top);
+        write_status(to, answers->status);
+        write_hooks(to, answers->status.hooks);
+        write_accounts(to, machine.owners(), std::move(answers->accounts), options.top);
     }
     return to.finish();
 }

@@ -42,6 +42,8 @@ public:
         Dump dump{.parts = {}, .interrupted = module_.dumps < module_.interruptions};
 
         ++module_.dumps;
+        if (module_.goes)
+            throw Error(Failure::missing, "the fake module goes");
         if (of_accounts) {
             for (const Account &account : module_.accounts) {
                 if (!subtree || is_below(account.path, *subtree))

@@ -251,6 +251,9 @@ private:
         try {
             return exchange_once(command, flags, attributes);
         } catch (const RequestError &error) {
+            // It is on its way out: netlink begins no dump of it any more.
+            if (error.code() == EPROTONOSUPPORT)
+                throw_missing();
             // netlink itself, which knows no such family, points at no attribute.
             if (error.code() != ENOENT || error.attribute() != 0)
                 throw;
