@@ -23,6 +23,7 @@
  * standard error:
  *
  *	nltest listen		prints each event: TYPE SEQ COUNT SIZE PATH
+ *	nltest eavesdrop	likewise, and asks for those of other network namespaces
  *	nltest deaf		never reads, and wants the sender to know it
  */
 #include <errno.h>
@@ -760,6 +761,17 @@ static int run_listen(void)
 	}
 }
 
+static int run_eavesdrop(void)
+{
+	int one = 1;
+
+	if (setsockopt(sock, SOL_NETLINK, NETLINK_LISTEN_ALL_NSID, &one, sizeof(one))) {
+		perror("NETLINK_LISTEN_ALL_NSID");
+		return 1;
+	}
+	return run_listen();
+}
+
 static _Noreturn void run_deaf(void)
 {
 	int one = 1;
@@ -817,10 +829,12 @@ int main(int argc, char **argv)
 		return run_storm(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "listen"))
 		return run_listen();
+	if (argc == 2 && !strcmp(argv[1], "eavesdrop"))
+		return run_eavesdrop();
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
 	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
-		"              cost ROUNDS | storm SEED SECONDS | listen | deaf\n",
+		"              cost ROUNDS | storm SEED SECONDS | listen | eavesdrop | deaf\n",
 		argv[0]);
 	return 2;
 }
