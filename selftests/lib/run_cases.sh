@@ -23,6 +23,8 @@ for path in "$dir"/cases/*.sh; do
 	# shellcheck disable=SC2154 # read_head sets these
 	[ "$head_machine" = "${CASE_MACHINE-}" ] || continue
 	[ "${head_cell:-${CASE_CELL-}}" = "${CASE_CELL-}" ] || continue
+	# shellcheck disable=SC2154
+	[ "$head_long" = "${CASE_LONG-}" ] || continue
 	# shellcheck disable=SC2254 # the glob is meant as one
 	case $name in
 	$glob) set -- "$@" "$path" ;;

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# What Debian ships with the kernel's source alone: checkpatch, and the netlink
-# specifications' schemas and generic client (YNL).
+# What Debian ships with the kernel's source alone: checkpatch, the netlink
+# specifications' schemas and generic client (YNL), and the tests of cgroups.
 
 linux_source_files=(
 	scripts/checkpatch.pl scripts/spelling.txt scripts/const_structs.checkpatch
 	Documentation/netlink/{genetlink-legacy,specs/nlctrl}.yaml tools/net/ynl
+	tools/testing/selftests/{cgroup,clone3,pidfd,kselftest.h}
 )
 
 # Sets linux_source, the directory where those files lie as they do in the kernel's tree.
