@@ -12,15 +12,18 @@
  * has the accounts of all ancestors above it.
  */
 #include <linux/cgroup.h>
-#include <linux/hashtable.h>
+#include <linux/list.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "ledger/account.h"
 #include "ledger/count.h"
 #include "ledger/lock.h"
+#include "ledger/table.h"
 
-#define ACCOUNT_HASH_BITS	12
+/* The kernel keeps more for a cgroup than a sixteenth of this. */
+#define BYTES_PER_BUCKET	SZ_1M
 
 /* A path must fit into a netlink message with all the rest; longer ones are not told. */
 #define ACCOUNT_PATH_MAX	2048
@@ -29,7 +32,7 @@ struct account *account_root;
 struct rows account_rows;
 bool account_removal_is_told;
 
-static DEFINE_HASHTABLE(account_hash, ACCOUNT_HASH_BITS);
+static struct table account_table;
 
 /**
  * account_find_locked() - look an account up
@@ -43,7 +46,7 @@ struct account *account_find_locked(u64 id)
 	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
-	hash_for_each_possible(account_hash, account, hash, id)
+	hlist_for_each_entry(account, table_bucket(&account_table, id), hash)
 		if (account->id == id)
 			return account;
 	return NULL;
@@ -183,7 +186,7 @@ static void account_add_locked(struct account *account, struct cgroup *cgrp)
 		account_root = account;
 	}
 	account->settings_at = U64_MAX;
-	hash_add(account_hash, &account->hash, account->id);
+	hlist_add_head(&account->hash, table_bucket(&account_table, account->id));
 	row_add_locked(&account_rows, &account->row);
 }
 
@@ -297,7 +300,7 @@ void account_offline_locked(struct account *account)
 
 	lockdep_assert_held(&ledger_lock);
 	account_configure_locked(account, &NO_SETTINGS);
-	hash_del(&account->hash);
+	hlist_del(&account->hash);
 	row_remove_locked(&account_rows, &account->row);
 	account->online = false;
 	account->cgrp = NULL;
@@ -309,12 +312,23 @@ void account_offline_locked(struct account *account)
 }
 
 /**
- * account_init() - make the root's account
+ * account_init() - make the table of accounts
  *
  * Context: module initialisation.
  * Return: 0 or an error.
  */
 int account_init(void)
+{
+	return table_init(&account_table, BYTES_PER_BUCKET);
+}
+
+/**
+ * account_make_root() - make the root's account
+ *
+ * Context: module initialisation; it is decided whether the removal of cgroups is told.
+ * Return: 0 or an error.
+ */
+int account_make_root(void)
 {
 	struct account *root = account_create(&cgrp_dfl_root.cgrp);
 
@@ -343,4 +357,5 @@ void account_exit(void)
 		raw_spin_unlock_irq(&ledger_lock);
 		cond_resched();
 	} while (account);
+	table_exit(&account_table);
 }

@@ -88,6 +88,7 @@ extern struct rows account_rows;
 extern bool account_removal_is_told;
 
 int account_init(void);
+int account_make_root(void);
 void account_exit(void);
 struct account *account_find_locked(u64 id);
 struct account *account_after_locked(u64 seq);

@@ -6,6 +6,7 @@
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "ledger/account.h"
@@ -28,7 +29,10 @@
 
 struct rows client_rows;
 
-DEFINE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
+/* The kernel keeps more for a process, and for a cgroup, than a sixteenth of this. */
+#define BYTES_PER_BUCKET	SZ_1M
+
+struct table client_table;
 
 static void idle_work_fn(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(idle_work, idle_work_fn);
@@ -110,7 +114,8 @@ void client_add_locked(struct client *client)
 	if (account->nr_members >= MEMBERS_FREE)
 		drop_idle_locked(account, 1);
 	client->refs++;
-	hash_add(client_hash, &client->hash, client_hash_key(client->pid, account->id));
+	hlist_add_head(&client->hash, table_bucket(&client_table,
+						   client_hash_key(client->pid, account->id)));
 	row_add_locked(&client_rows, &client->row);
 	list_add_tail(&client->member, &account->members);
 	account->nr_members++;
@@ -163,7 +168,7 @@ void client_unlist_locked(struct client *client)
 	lockdep_assert_held(&ledger_lock);
 	if (RB_EMPTY_NODE(&client->row.node))
 		return;
-	hash_del(&client->hash);
+	hlist_del(&client->hash);
 	row_remove_locked(&client_rows, &client->row);
 	list_del(&client->member);
 	count_sub(&client->account->nr_members, 1);
@@ -209,6 +214,17 @@ static void idle_work_fn(struct work_struct *work)
 }
 
 /**
+ * client_init() - make the table of clients
+ *
+ * Context: module initialisation.
+ * Return: 0 or an error.
+ */
+int client_init(void)
+{
+	return table_init(&client_table, BYTES_PER_BUCKET);
+}
+
+/**
  * client_exit() - forget all clients
  *
  * Context: module exit; there are no records any more, and there will be none.
@@ -226,4 +242,5 @@ void client_exit(void)
 		raw_spin_unlock_irq(&ledger_lock);
 		cond_resched();
 	} while (client);
+	table_exit(&client_table);
 }

@@ -3,7 +3,6 @@
 #define UMACCT_CLIENT_H
 
 #include <linux/list.h>
-#include <linux/hashtable.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -12,6 +11,7 @@
 #include "ledger/account.h"
 #include "ledger/lock.h"
 #include "ledger/row.h"
+#include "ledger/table.h"
 
 /**
  * struct client - a process that allocated on an account
@@ -53,8 +53,7 @@ struct client {
 /* Guarded by ledger_lock. */
 extern struct rows client_rows;
 
-#define CLIENT_HASH_BITS	12
-extern DECLARE_HASHTABLE(client_hash, CLIENT_HASH_BITS);
+extern struct table client_table;
 
 struct client *client_after_locked(u64 seq);
 struct client *client_alloc(struct account *account);
@@ -63,6 +62,7 @@ void client_free_locked(struct client *client);
 void client_unlist_locked(struct client *client);
 bool client_is_over(const struct client *client);
 void client_offline_locked(struct account *account);
+int client_init(void);
 void client_exit(void);
 
 /* Many processes have clients on one account, and one process on many accounts. */
@@ -84,7 +84,8 @@ static inline struct client *client_find_locked(const struct pid *pid, u64 accou
 	struct client *client;
 
 	lockdep_assert_held(&ledger_lock);
-	hash_for_each_possible(client_hash, client, hash, client_hash_key(pid, account_id))
+	hlist_for_each_entry(client,
+			     table_bucket(&client_table, client_hash_key(pid, account_id)), hash)
 		if (client->pid == pid && client->account->id == account_id &&
 		    client->account->online)
 			return client;

@@ -194,16 +194,26 @@ int ledger_init(void)
 	err = record_init();
 	if (err)
 		goto err_work;
-	err = removal_init();
+	err = client_init();
 	if (err)
 		goto err_record;
 	err = account_init();
+	if (err)
+		goto err_client;
+	err = removal_init();
+	if (err)
+		goto err_account;
+	err = account_make_root();
 	if (err)
 		goto err_removal;
 	return 0;
 
 err_removal:
 	removal_exit();
+err_account:
+	account_exit();
+err_client:
+	client_exit();
 err_record:
 	record_exit();
 err_work:

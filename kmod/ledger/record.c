@@ -6,10 +6,7 @@
  * Records come from a stock of spare ones: cheaper than the slab allocator, and
  * there when that has nothing to give.
  */
-#include <linux/hash.h>
 #include <linux/list.h>
-#include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -21,9 +18,10 @@
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/record.h"
+#include "ledger/table.h"
 
-/* One bucket for this many bytes of memory: most allocations of size are larger. */
-#define BYTES_PER_BUCKET	SZ_1M
+/* An allocation is a page at least: sixteen of them at the most share a bucket. */
+#define BYTES_PER_BUCKET	(16 * PAGE_SIZE)
 
 /* Records that are dropped at a time: nobody waits longer for the lock. */
 #define DROP_BATCH		64
@@ -53,17 +51,11 @@ struct record {
 struct record_totals record_totals;
 
 static struct kmem_cache *record_cache;
-static struct hlist_head *record_hash;
-static unsigned int record_hash_bits;
+static struct table record_table;
 
 /* Guarded by ledger_lock. */
 static HLIST_HEAD(spares);
 u32 record_spares;
-
-static struct hlist_head *bucket(unsigned long key)
-{
-	return &record_hash[hash_long(key, record_hash_bits)];
-}
 
 static struct record *find_in(struct hlist_head *in, unsigned long key)
 {
@@ -293,7 +285,7 @@ static noinline void erase_stale_locked(struct record *record)
  */
 void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged)
 {
-	struct hlist_head *in = bucket(key);
+	struct hlist_head *in = table_bucket(&record_table, key);
 	struct record *record, *stale;
 
 	lockdep_assert_held(&ledger_lock);
@@ -340,7 +332,7 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
  */
 u64 record_erase_locked(unsigned long key)
 {
-	struct record *record = find_in(bucket(key), key);
+	struct record *record = find_in(table_bucket(&record_table, key), key);
 
 	lockdep_assert_held(&ledger_lock);
 	if (!record)
@@ -380,11 +372,11 @@ u64 record_drop(bool managed)
 	u64 dropped = 0;
 	unsigned int i, some;
 
-	for (i = 0; i < 1U << record_hash_bits; i++) {
-		if (hlist_empty(&record_hash[i]))
+	for (i = 0; i < table_buckets(&record_table); i++) {
+		if (hlist_empty(&record_table.heads[i]))
 			continue;
 		do {
-			some = drop_some(&record_hash[i], managed);
+			some = drop_some(&record_table.heads[i], managed);
 			dropped += some;
 			spares_trim();
 			cond_resched();
@@ -401,13 +393,13 @@ u64 record_drop(bool managed)
  */
 int record_init(void)
 {
-	u64 memory = (u64)totalram_pages() << PAGE_SHIFT;
+	int err = table_init(&record_table, BYTES_PER_BUCKET);
 
-	record_hash_bits = ilog2(clamp_t(u64, memory / BYTES_PER_BUCKET, SZ_4K, SZ_1M));
-	record_hash = kvcalloc(1U << record_hash_bits, sizeof(*record_hash), GFP_KERNEL);
+	if (err)
+		return err;
 	record_cache = KMEM_CACHE(record, 0);
-	if (!record_hash || !record_cache) {
-		record_exit();
+	if (!record_cache) {
+		table_exit(&record_table);
 		return -ENOMEM;
 	}
 	spares_fill();
@@ -431,5 +423,5 @@ void record_exit(void)
 			kmem_cache_free(record_cache, record);
 	} while (record);
 	kmem_cache_destroy(record_cache);
-	kvfree(record_hash);
+	table_exit(&record_table);
 }
