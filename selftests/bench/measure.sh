@@ -5,7 +5,7 @@
 #
 #	WHAT VARIANT ALLOC FREE ALLOC_MEDIAN FREE_MEDIAN
 #
-# in instructions. The first two are the least of many rounds, for where it is likely that
+# in instructions, unless it says otherwise below. The first two are the least of many rounds, for where it is likely that
 # a tick comes meanwhile: zeroing 2 MiB takes half a tick's time, and one costs more than
 # what is measured here.
 
@@ -22,9 +22,9 @@ stop() {
 insmod /lib/umacct/umacct_test_alloc.ko || stop "umacct_test_alloc does not load"
 exec 4<>/dev/umacct_test_alloc || stop "no /dev/umacct_test_alloc"
 
-measure() { # WHAT VARIANT PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+measure() { # WHAT VARIANT PAGES PAGE_SIZE CONTIGUOUS ROUNDS [COMMAND]
 	for measure_rounds in 5 "$6"; do # the first fill caches and free lists
-		echo "bench $3 $4 $5 $measure_rounds" >&4 || stop "$1 can't be measured"
+		echo "${7:-bench} $3 $4 $5 $measure_rounds" >&4 || stop "$1 can't be measured"
 		read -r measure_result <&4
 	done
 	case $measure_result in
@@ -129,6 +129,47 @@ done
 start=$(/selftests/bin/cost umacct) || stop "umacct can't be measured"
 echo "start umacct $start"
 
+slab() {
+	awk '$1 == "SUnreclaim:" { print $2 * 1024 }' /proc/meminfo
+}
+
+ask_beside() { # COMMAND
+	echo "$1" >&6 || stop "no $1"
+	read -r beside_result <&6
+	[ "${beside_result%% *}" = status=0x0 ] || stop "$1: $beside_result"
+}
+
+# A page beside a thousand, and a million, that somebody else holds; and by how much slab
+# memory grew for each of the million.
+among_many() { # VARIANT
+	exec 6<>/dev/umacct_test_alloc || stop "no second /dev/umacct_test_alloc"
+	ask_beside "alloc 1 4096 0 1000"
+	measure among1000 "$1" 1 4096 0 2000 crowd
+	slab_before=$(slab)
+	for _ in $(seq 10); do
+		ask_beside "alloc 1 4096 0 100000"
+	done
+	echo "slab $1 $((($(slab) - slab_before) / 1000000)) 0"
+	measure among1000000 "$1" 1 4096 0 2000 crowd
+}
+
+# What a module that keeps a million records takes to go, in milliseconds.
+unload_with_many() {
+	unload_start=$(sed 's/\.\([0-9]*\) .*/\10/' /proc/uptime)
+	rmmod umacct || stop "umacct doesn't unload"
+	echo "unload umacct $(($(sed 's/\.\([0-9]*\) .*/\10/' /proc/uptime) - unload_start)) 0"
+}
+
+free_many() {
+	ask_beside free
+	exec 6>&-
+}
+
+among_many umacct
+unload_with_many
+free_many
+insmod /lib/umacct/umacct.ko || stop "umacct does not load"
+
 hold_cgroups() { # COUNT
 	mkfifo /tmp/hold /tmp/ready
 	/selftests/bin/manycgroups hold "$1" </tmp/hold >/tmp/ready &
@@ -227,6 +268,8 @@ system_calls viewed
 rmmod umacct || stop "umacct doesn't unload"
 shapes bare
 system_calls bare
+among_many bare
+free_many
 
 case $(uname -m) in
 x86_64) pages=%si ;;

@@ -56,8 +56,9 @@ function verdict(good, text) {
 
 {
 	# A page has a usual cost; longer work has a tick in it as often as not.
-	value[$1, $2, "alloc"] = $1 == "page" ? $5 : $3
-	value[$1, $2, "free"] = $1 == "page" ? $6 : $4
+	usual = $1 == "page" || $1 ~ /^among/
+	value[$1, $2, "alloc"] = usual ? $5 : $3
+	value[$1, $2, "free"] = usual ? $6 : $4
 }
 
 END {
@@ -77,6 +78,14 @@ END {
 		"no view", "another's", "own view"
 	ask_row("sysinfo(2)", "sysinfo")
 	ask_row("reading /proc/meminfo", "meminfo")
+
+	few = pair("among1000", "umacct") - pair("among1000", "bare")
+	many = pair("among1000000", "umacct") - pair("among1000000", "bare")
+	record = cost("slab", "umacct", "alloc") - cost("slab", "bare", "alloc")
+	printf "\n  %-38s %9s %9s\n", "beside what somebody else holds", "1,000", "1,000,000"
+	printf "  %-38s %+9d %+9d\n", "allocate and free 1 page", few, many
+	printf "  %-38s %9s %9d\n", "bytes of slab memory for each", "", record
+	printf "  %-38s %9s %9d\n", "to unload, milliseconds", "", cost("unload", "umacct", "alloc")
 
 	printf "\n  %-38s %12s %9s\n", "the tool", "instructions", "calls"
 	printf "  %-38s %12d %9d\n", "umacct", cost("start", "umacct", "alloc"),
@@ -112,13 +121,16 @@ END {
 	verdict(charge_fixed() <= 400, sprintf("charging takes %d more whatever the size, at most 400",
 		charge_fixed()))
 	verdict(each_level <= 60, sprintf("a level more with a limit: %.0f, at most 60", each_level))
+	verdict(many <= few * 1.1, sprintf("beside a million: %+.0f %% of beside a thousand, at most 10",
+		100 * many / few - 100))
+	verdict(record <= 128, sprintf("%d bytes for a live allocation, at most 128", record))
 	start = cost("start", "umacct", "alloc")
 	verdict(start <= 6e6, sprintf("the tool starts and answers in %.1f million, at most 6", start / 1e6))
 	list = cost("many", "ls", "alloc") / cost("many", "read", "alloc")
 	verdict(list <= 1, sprintf("a list takes %.0f %% of what reading each file takes, at most 100",
 		100 * list))
-	many = cost("many", "ls", "free") / cost("many", "read", "free")
-	verdict(many < 0.1, sprintf("and %.1f %% of the system calls, at most 10", 100 * many))
+	calls = cost("many", "ls", "free") / cost("many", "read", "free")
+	verdict(calls < 0.1, sprintf("and %.1f %% of the system calls, at most 10", 100 * calls))
 	if (scrape_known()) {
 		# 5 ms of a processor of 3 GHz, were it to take a cycle for each.
 		scrape = cost("scrape", "umacct-exporter", "alloc")

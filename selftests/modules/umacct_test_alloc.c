@@ -9,6 +9,7 @@
  *	alloc PAGES PAGE_SIZE CONTIGUOUS [COUNT]
  *	free
  *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+ *	crowd PAGES PAGE_SIZE CONTIGUOUS ROUNDS
  *	retry PAGES PAGE_SIZE CONTIGUOUS
  *	memory
  *	hide SYMBOL
@@ -18,16 +19,17 @@
  *	release
  *	fail SYMBOL COUNT
  *
- * "retry" does what the driver does when it is refused: it asks for the same pages in
- * smaller and smaller blocks, down to single pages. "memory" says what the kernel's own
- * users of these figures are told about the machine's memory, in bytes. "hide" puts a
- * probe on a function that keeps its calls from the probes that were there before, by
- * kprobes, until "unhide". "native 1" has the driver ask the kernel to charge its pages,
- * as its releases from 615 on do, for whoever calls the function that computes the mask.
- * From "hold" to "release" whoever calls that function, of at most three arguments and
- * with a probe's place at its first instruction, sleeps before he enters it.
- * "fail" has the next COUNT calls of a function return 0 at once, as if memory had run
- * out.
+ * "bench" tells what an allocation and its free take, each freed at once; "crowd", when
+ * all are freed at the end, the oldest first. "retry" does what the driver does when it is
+ * refused: it asks for the same pages in smaller and smaller blocks, down to single pages.
+ * "memory" says what the kernel's own users of these figures are told about the machine's
+ * memory, in bytes. "hide" puts a probe on a function that keeps its calls from the probes
+ * that were there before, by kprobes, until "unhide". "native 1" has the driver ask the
+ * kernel to charge its pages, as its releases from 615 on do, for whoever calls the
+ * function that computes the mask. From "hold" to "release" whoever calls that function,
+ * of at most three arguments and with a probe's place at its first instruction, sleeps
+ * before he enters it. "fail" has the next COUNT calls of a function return 0 at once, as
+ * if memory had run out.
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -249,43 +251,55 @@ static void report_samples(struct holder *holder, struct samples *samples)
 		   middle_mean(samples->free, samples->count));
 }
 
-static u32 take_sample(struct holder *holder, const struct shape *shape, u64 *ptes,
-		       struct samples *samples)
+static u32 sample_alloc(struct holder *holder, const struct shape *shape, u64 *ptes,
+			u64 *took, void **handle)
 {
-	u64 start, allocated, freed;
-	void *handle;
-	u32 status;
+	u64 start = ktime_get_ns();
+	u32 status = call_alloc(holder, shape, ptes, handle);
 
-	start = ktime_get_ns();
-	status = call_alloc(holder, shape, ptes, &handle);
-	allocated = ktime_get_ns();
-	if (status)
-		return status;
-	holder->free(NULL, shape->pages, shape->contiguous, CACHE_TYPE_CACHED, handle);
-	freed = ktime_get_ns();
-
-	samples->alloc[samples->count] = allocated - start;
-	samples->free[samples->count] = freed - allocated;
-	samples->count++;
-	return 0;
+	*took = ktime_get_ns() - start;
+	return status;
 }
 
-static int run_bench(struct holder *holder, const struct shape *shape)
+static void sample_free(struct holder *holder, const struct shape *shape, u64 *took,
+			void *handle)
+{
+	u64 start = ktime_get_ns();
+
+	holder->free(NULL, shape->pages, shape->contiguous, CACHE_TYPE_CACHED, handle);
+	*took = ktime_get_ns() - start;
+}
+
+/* Each is freed at once, or the first when all are there, and so on. */
+static int run_bench(struct holder *holder, const struct shape *shape, bool together)
 {
 	struct samples samples = {
 		.alloc = kvcalloc(shape->count, sizeof(u64), GFP_KERNEL),
 		.free = kvcalloc(shape->count, sizeof(u64), GFP_KERNEL),
 	};
+	void **handles = kvcalloc(shape->count, sizeof(*handles), GFP_KERNEL);
 	u64 *ptes = kvcalloc(shape->pages, sizeof(*ptes), GFP_KERNEL);
 	u32 status = 0;
+	u32 freed = 0;
 	int err = 0;
 
-	if (!samples.alloc || !samples.free || !ptes) {
+	if (!samples.alloc || !samples.free || !handles || !ptes) {
 		err = -ENOMEM;
 		goto out;
 	}
 	while (samples.count < shape->count && !status) {
-		status = take_sample(holder, shape, ptes, &samples);
+		u32 at = samples.count;
+
+		status = sample_alloc(holder, shape, ptes, &samples.alloc[at], &handles[at]);
+		if (status)
+			break;
+		samples.count++;
+		if (!together)
+			sample_free(holder, shape, &samples.free[freed++], handles[at]);
+		cond_resched();
+	}
+	for (; freed < samples.count; freed++) {
+		sample_free(holder, shape, &samples.free[freed], handles[freed]);
 		cond_resched();
 	}
 	if (status)
@@ -294,6 +308,7 @@ static int run_bench(struct holder *holder, const struct shape *shape)
 		report_samples(holder, &samples);
 out:
 	kvfree(ptes);
+	kvfree(handles);
 	kvfree(samples.free);
 	kvfree(samples.alloc);
 	return err;
@@ -519,7 +534,7 @@ static int run_hold(const char *symbol)
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
-	bool bench, retry;
+	bool bench, crowd, retry;
 
 	if (str_has_prefix(command, "fail "))
 		return run_fail(holder, command + strlen("fail "));
@@ -555,13 +570,14 @@ static int run_command(struct holder *holder, const char *command)
 		return 0;
 	}
 	bench = str_has_prefix(command, "bench ");
+	crowd = str_has_prefix(command, "crowd ");
 	retry = str_has_prefix(command, "retry ");
-	if (!bench && !retry && !str_has_prefix(command, "alloc "))
+	if (!bench && !crowd && !retry && !str_has_prefix(command, "alloc "))
 		return -EINVAL;
 	if (parse_shape(command + strlen("alloc "), &shape) || !driver_can_walk(holder, &shape))
 		return -EINVAL;
-	if (bench)
-		return run_bench(holder, &shape);
+	if (bench || crowd)
+		return run_bench(holder, &shape, crowd);
 	return retry ? run_retry(holder, &shape) : run_alloc(holder, &shape);
 }
 
