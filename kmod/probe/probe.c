@@ -387,7 +387,8 @@ int probe_system_init(void)
 		return err;
 	err = probe_arm(&selftest);
 	if (err) {
-		pr_err("kprobes don't work on this kernel: error %d\n", err);
+		if (err != -ENOMEM)
+			pr_err("kprobes don't work on this kernel: error %d\n", err);
 		probe_destroy(&selftest);
 	}
 	return err;
