@@ -29,6 +29,10 @@ long_cells() {
 	awk 'NF { print $1 }' <<<"$long_cells_table"
 }
 
+is_long_cell() {
+	long_cells | grep -qxF "$cell"
+}
+
 # highest_memory MIB: what "mem=" is for a machine with so much. On amd64 that is an address,
 # and above 2 GiB it goes on at 4.
 highest_memory() {

@@ -14,10 +14,40 @@ end_of_console() { # FILE
 # Until 8.1 QEMU could keep code that it translated while another processor was patching
 # it. A breakpoint that is long gone is then met once more, and the kernel panics. With
 # its processors on one thread it can't.
-accelerator() {
+runs_in_parallel() {
 	local version
 	version=$("${qemu[0]}" --version | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
-	if printf '%s\n' 8.1 "$version" | sort -CV; then
+	printf '%s\n' 8.1 "$version" | sort -CV
+}
+
+# prepare_qemu: sets qemu_tree, where a QEMU is whose processors run at once; empty where
+# the machine's own does, and where the cell can do without. A kernel with PREEMPT_RT, or
+# one that takes ten times as long for everything, can't.
+prepare_qemu() {
+	local name
+	local -a packages=()
+	# shellcheck disable=SC2034 # used by build
+	qemu_tree=
+	if ! is_long_cell || runs_in_parallel; then
+		return
+	fi
+	for name in qemu-system-{x86,arm,common,data:all} seabios:all; do
+		[[ $name == *:* ]] || name+=:$(dpkg --print-architecture)
+		packages+=("$(newest "$name" bookworm-backports)")
+	done
+	# shellcheck disable=SC2034
+	qemu_tree=$(unpacked "${packages[@]}")
+}
+
+# use_qemu TREE: from now on that of prepare_qemu.
+use_qemu() {
+	[[ $1 ]] || return 0
+	qemu=("$1/usr/bin/${qemu[0]}" -L "$1/usr/share/qemu" -L "$1/usr/share/seabios"
+		-L /usr/lib/ipxe/qemu "${qemu[@]:1}")
+}
+
+accelerator() {
+	if runs_in_parallel; then
 		echo tcg
 	else
 		echo tcg,thread=single
