@@ -7,6 +7,10 @@
 
 # shellcheck source=/dev/null
 . "$vm/newer.sh"
+# shellcheck source=/dev/null
+. "$vm/linux_source.sh"
+# shellcheck source=/dev/null
+. "$vm/kernel.sh"
 
 # Modules that the virtual machine may need beside those that are built in.
 kernel_modules=(virtio_pci virtio_console drm loop)
@@ -52,6 +56,29 @@ resolve_cell() {
 }
 
 resolve_packages() {
+	local name
+	if is_built_here; then
+		resolve_kernel_source
+	else
+		resolve_kernel
+	fi
+	driver_package=
+	[[ $driver_suite == - ]] ||
+		driver_package=$(newest "nvidia-open-kernel-source:$arch" "$driver_suite")
+	userland_package=$(newest "busybox-static:$arch" "$userland_suite")
+	sysroot_packages=()
+	if [[ $arch != amd64 ]]; then
+		for name in "${tool_packages[@]}"; do
+			sysroot_packages+=("$(newest "$name" "$userland_suite")")
+		done
+	fi
+	guest_packages=("$(newest "ncurses-base:all" "$userland_suite")")
+	for name in "${guest_programs[@]}"; do
+		guest_packages+=("$(newest "$name:$arch" "$userland_suite")")
+	done
+}
+
+resolve_kernel() {
 	local meta image headers common kbuild name
 	local -a beside=(-elinux-base -elinux-binary -elinux-modules)
 	meta=$(newest "linux-image-$flavour:$arch" "$kernel_suite")
@@ -73,25 +100,19 @@ resolve_packages() {
 		grep -oF "${beside[@]/%/-$kernel_release}" | sort -u); do
 		kernel_packages+=("$(newest "$name:$arch" "$kernel_suite")")
 	done
-	driver_package=
-	[[ $driver_suite == - ]] ||
-		driver_package=$(newest "nvidia-open-kernel-source:$arch" "$driver_suite")
-	userland_package=$(newest "busybox-static:$arch" "$userland_suite")
-	sysroot_packages=()
-	if [[ $arch != amd64 ]]; then
-		for name in "${tool_packages[@]}"; do
-			sysroot_packages+=("$(newest "$name" "$userland_suite")")
-		done
-	fi
-	guest_packages=("$(newest "ncurses-base:all" "$userland_suite")")
-	for name in "${guest_programs[@]}"; do
-		guest_packages+=("$(newest "$name:$arch" "$userland_suite")")
-	done
 }
 
-# prepare_kernel: sets kernel_tree (the packages, unpacked), kernel_build (the directory to
-# build modules against) and kernel_make (the make to do it with).
+# prepare_kernel: sets kernel_tree (the packages, unpacked), kernel_key (what tells it from
+# the flavour's others), kernel_build (the directory to build modules against) and
+# kernel_make (the make to do it with).
 prepare_kernel() {
+	# shellcheck disable=SC2034 # used by modules.sh
+	kernel_compiler=()
+	if is_built_here; then
+		prepare_built_kernel
+		return
+	fi
+	kernel_key=$(version_of "${kernel_packages[0]}")
 	kernel_tree=$(unpacked "${kernel_packages[@]}")
 	kernel_build=$kernel_tree/usr/src/linux-headers-$kernel_release
 	kernel_common=$kernel_tree/usr/src/${kernel_packages[2]%%:*}
@@ -139,8 +160,7 @@ prepare_driver() {
 	source=$(unpacked "$driver_package")
 	driver_version=$(version_of "$driver_package")
 	driver_version=${driver_version%%-*}
-	driver_dir=$cache/driver/$flavour-$(version_of "$driver_package")-for-$(
-		version_of "${kernel_packages[0]}")
+	driver_dir=$cache/driver/$flavour-$(version_of "$driver_package")-for-$kernel_key
 
 	once "$driver_dir" build_driver "$source/usr/src/nvidia-open-kernel.tar.xz"
 }
@@ -190,7 +210,7 @@ with_dependencies() {
 prepare_base() {
 	local key modules=("${driver_modules[@]/%/.ko}")
 	key=$(sha256sum "$vm/base.sh" "${modules[@]/#/$driver_dir/}" <(printf '%s\n' \
-		"${kernel_packages[@]}" "$userland_package") | sha256sum | cut -c 1-12)
+		"$kernel_key" "${kernel_packages[@]}" "$userland_package") | sha256sum | cut -c 1-12)
 	base=$cache/base/$cell-$key.cpio
 
 	once "$base" build_base

@@ -14,10 +14,12 @@ amd64-6.12-550      amd64         bookworm-backports  amd64      trixie
 amd64-6.1-535       amd64         bookworm            amd64      bookworm
 '
 
-# Those that are in no everyday run: "make test-long" has them. "-": no driver.
+# Those that are in no everyday run: "make test-long" has them. "-": no driver. Where
+# kernels/FLAVOUR.config is, the kernel is built here, from Debian's source.
 long_cells_table='
 arm64-6.12-16k-550  arm64         bookworm-backports  arm64-16k  trixie
 amd64-6.12-rt-550   amd64         bookworm-backports  rt-amd64   trixie
+amd64-6.12-debug    amd64         bookworm-backports  debug      trixie
 amd64-7             amd64         trixie-backports    amd64      -
 '
 
@@ -51,6 +53,11 @@ load_cell() {
 			<<<"$cells_table$long_cells_table"
 	) || die "no cell '$cell'; there are: $(all_cells | xargs) $(long_cells | xargs)"
 	load_machine
+	kernel_parameters=()
+	# It tells all that it finds, not the first alone. Looking for leaks, and at each object,
+	# takes more than twice as long as all the rest: that is for who leaves these two out.
+	[[ $flavour != debug ]] ||
+		kernel_parameters=(kasan_multi_shot watchdog_thresh=60 kmemleak=off no_debug_objects)
 	# Debian builds these kernels with gcc 12, and modules must be built likewise.
 	kernel_cc=${cross}gcc-12
 	build=$clone/build/$cell

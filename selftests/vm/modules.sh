@@ -23,7 +23,8 @@ make_modules() {
 }
 
 make_module() { # DIRECTORY [MAKE-ARGUMENT]...
-	"${kernel_make[@]}" -s -C "$kernel_build" M="$1" -j "$jobs" CONFIG_DEBUG_INFO_BTF_MODULES= "${@:2}" modules
+	"${kernel_make[@]}" -s -C "$kernel_build" M="$1" -j "$jobs" \
+		"${kernel_compiler[@]}" CONFIG_DEBUG_INFO_BTF_MODULES= "${@:2}" modules
 }
 
 # Times are kept, for make; what make left there stays; what is gone from the source

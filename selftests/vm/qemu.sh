@@ -5,7 +5,7 @@
 # What all virtual machines share.
 
 # A kernel that says one of these is not well, whatever else was found.
-trouble='WARNING:|BUG:|Oops|Kernel panic|Call Trace:|soft lockup|blocked for more than|detected stalls|UBSAN:'
+trouble='WARNING:|BUG:|Oops|Kernel panic|Call Trace:|soft lockup|blocked for more than|detected stalls|UBSAN:|unreferenced object'
 
 end_of_console() { # FILE
 	{ grep -nE -B 2 -A 25 "$trouble" "$1" || tail -n 40 "$1"; } | head -n 80 | tr -d '\r'
