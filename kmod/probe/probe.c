@@ -28,11 +28,15 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "probe/arch.h"
 #include "probe/probe.h"
+
+/* How often to try what fails for want of memory, 20 ms apart. */
+#define DISARM_TRIES	500
 
 static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -226,6 +230,26 @@ int probe_arm(struct probe *p)
 	return err;
 }
 
+/*
+ * To disarm, the kernel allocates. If there is nothing to be had it leaves the probe in its
+ * table, and says so by its address alone; the probe would be found there when our memory
+ * is another's.
+ */
+static void disarm_kprobe(struct probe *p)
+{
+	kprobe_opcode_t *addr = p->kp.addr;
+	unsigned int tries;
+
+	for (tries = 0; tries < DISARM_TRIES; tries++) {
+		unregister_kprobe(&p->kp);
+		if (p->kp.addr)
+			return;
+		p->kp.addr = addr;
+		msleep(20);
+	}
+	pr_err("the kernel can't disarm %s\n", p->symbol);
+}
+
 /**
  * probe_disarm() - stop hooking
  * @p: a probe; nothing happens if it isn't armed
@@ -237,12 +261,17 @@ int probe_arm(struct probe *p)
  */
 void probe_disarm(struct probe *p)
 {
+	unsigned int flags;
+
 	if (!p->armed)
 		return;
+	/* It can't be put off: what it takes may come from the kernel's reserves. */
+	flags = memalloc_noreclaim_save();
 	if (p->direct)
 		disarm_direct(p);
 	else
-		unregister_kprobe(&p->kp);
+		disarm_kprobe(p);
+	memalloc_noreclaim_restore(flags);
 	p->armed = false;
 }
 
