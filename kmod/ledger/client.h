@@ -52,7 +52,6 @@ struct client {
 
 /* Guarded by ledger_lock. */
 extern struct rows client_rows;
-
 extern struct table client_table;
 
 struct client *client_after_locked(u64 seq);

@@ -5,9 +5,9 @@
 #
 #	WHAT VARIANT ALLOC FREE ALLOC_MEDIAN FREE_MEDIAN
 #
-# in instructions, unless it says otherwise below. The first two are the least of many rounds, for where it is likely that
-# a tick comes meanwhile: zeroing 2 MiB takes half a tick's time, and one costs more than
-# what is measured here.
+# in instructions, unless it says otherwise below. The first two are the least of many
+# rounds, for where it is likely that a tick comes meanwhile: zeroing 2 MiB takes half a
+# tick's time, and one costs more than what is measured here.
 
 CGROUPS=/sys/fs/cgroup
 TRACING=/sys/kernel/tracing

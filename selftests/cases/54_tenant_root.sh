@@ -81,8 +81,7 @@ eavesdrops() {
 	for ear in listen eavesdrop; do
 		inside nltest $ear >"$TEST_DIR/$ear.told" 2>"$TEST_DIR/$ear.listener" &
 		holders="$holders $!"
-		eventually grep -q . "$TEST_DIR/$ear.listener"
-		diag "$ear: $(cat "$TEST_DIR/$ear.listener")"
+		check "$who may listen: $ear" eventually grep -q listening "$TEST_DIR/$ear.listener"
 	done
 	eventually grep -q listening "$TEST_DIR/listener"
 	limit neighbour --hard 3M >/dev/null

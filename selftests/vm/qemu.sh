@@ -22,7 +22,7 @@ runs_in_parallel() {
 
 # prepare_qemu: sets qemu_tree, where a QEMU is whose processors run at once; empty where
 # the machine's own does, and where the cell can do without. A kernel with PREEMPT_RT, or
-# one that takes ten times as long for everything, can't.
+# one that looks at every access to memory, can't.
 prepare_qemu() {
 	local name
 	local -a packages=()
