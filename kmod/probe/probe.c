@@ -35,9 +35,6 @@
 #include "probe/arch.h"
 #include "probe/probe.h"
 
-/* How often to try what fails for want of memory, 20 ms apart. */
-#define DISARM_TRIES	500
-
 static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct probe *p = container_of(kp, struct probe, kp);
@@ -231,23 +228,21 @@ int probe_arm(struct probe *p)
 }
 
 /*
- * To disarm, the kernel allocates. If there is nothing to be had it leaves the probe in its
- * table, and says so by its address alone; the probe would be found there when our memory
- * is another's.
+ * To take a probe off ftrace, the kernel allocates. If there is nothing to be had, it has
+ * counted the probe off already, leaves it in its table, and says so by its address alone:
+ * it would be found there when our memory is another's. One that is disabled is taken out
+ * of the table and counted no more; what ftrace still calls for finds no probe then.
  */
 static void disarm_kprobe(struct probe *p)
 {
 	kprobe_opcode_t *addr = p->kp.addr;
-	unsigned int tries;
 
-	for (tries = 0; tries < DISARM_TRIES; tries++) {
-		unregister_kprobe(&p->kp);
-		if (p->kp.addr)
-			return;
-		p->kp.addr = addr;
-		msleep(20);
-	}
-	pr_err("the kernel can't disarm %s\n", p->symbol);
+	unregister_kprobe(&p->kp);
+	if (likely(p->kp.addr))
+		return;
+	p->kp.addr = addr;
+	p->kp.flags |= KPROBE_FLAG_DISABLED;
+	unregister_kprobe(&p->kp);
 }
 
 /**

@@ -154,6 +154,7 @@ clean_up() {
 	done
 	{ echo 1 >"$CGROUPS$TEST_CGROUP/cgroup.kill"; } 2>/dev/null
 	wait
+	[ ! "$console_level" ] || echo "$console_level" >/proc/sys/kernel/printk
 	cgroup_remove "$TEST_CGROUP"
 	rm -rf "$TEST_DIR"
 }
@@ -261,6 +262,15 @@ stand_in_without() { # SYMBOL|nothing
 kernel_complaints() {
 	dmesg | grep -c -E 'WARNING:|BUG:|Oops|refcount_t:|Call Trace:'
 }
+
+# expect_warning FUNCTION: the kernel may warn from it, in this case alone: it is made to
+# fail there. It is kept from the console, which is looked at as a whole.
+expect_warning() {
+	[ "$console_level" ] || read -r console_level _ </proc/sys/kernel/printk
+	echo 1 >/proc/sys/kernel/printk
+	diag "expected: a warning of the kernel's in $1"
+}
+console_level=
 
 # The functions of NVIDIA's modules that are redirected or probed, by the kernel's own lists.
 hooked_functions() {

@@ -10,7 +10,7 @@ dir=$(cd "$(dirname "$0")/.." && pwd)
 glob=${1:-*}
 : "${CASE_TIMEOUT:=600}"
 results=${TMPDIR:-/tmp}/umacct-case.$$
-trap 'rm -f "$results"' EXIT
+trap 'rm -f "$results" "$results.expected"' EXIT
 
 # shellcheck source=/dev/null
 . "$dir/lib/heads.sh"
@@ -46,9 +46,11 @@ judge() { # CODE
 	fi
 }
 
-# What the kernel has said so far that no case may make it say.
+# What the kernel has said so far that no case may make it say; see expect_warning().
 trouble() {
-	dmesg 2>/dev/null | grep -E 'WARNING:|BUG:|Oops|UBSAN:|detected stalls|blocked for more'
+	sed -n 's/^# expected: a warning of the kernel.s in //p' "$results" >"$results.expected"
+	dmesg 2>/dev/null | grep -E 'WARNING:|BUG:|Oops|UBSAN:|detected stalls|blocked for more' |
+		grep -v -F -f "$results.expected"
 }
 
 number=0
@@ -57,6 +59,7 @@ for path in "$@"; do
 	number=$((number + 1))
 	name=${path##*/}
 	start=$(date +%s)
+	: >"$results"
 	trouble_before=$(trouble | wc -l)
 	timeout "$CASE_TIMEOUT" sh "$path" >"$results" 2>&1 </dev/null
 	code=$?

@@ -17,7 +17,8 @@
  *	native 0|1
  *	hold SYMBOL
  *	release
- *	fail SYMBOL COUNT
+ *	fail SYMBOL COUNT [RESULT]
+ *	race ROUNDS
  *
  * "bench" tells what an allocation and its free take, each freed at once; "crowd", when
  * all are freed at the end, the oldest first. "retry" does what the driver does when it is
@@ -28,8 +29,9 @@
  * kernel to charge its pages, as its releases from 615 on do, for whoever calls the
  * function that computes the mask. From "hold" to "release" whoever calls that function,
  * of at most three arguments and with a probe's place at its first instruction, sleeps
- * before he enters it. "fail" has the next COUNT calls of a function return 0 at once, as
- * if memory had run out.
+ * before he enters it. "fail" has the next COUNT calls of a function return RESULT at once,
+ * or 0, as if memory had run out. "race" has this process and a thread change the same word
+ * without a lock, so many times.
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -353,6 +355,7 @@ static int run_retry(struct holder *holder, const struct shape *shape)
 
 static DEFINE_MUTEX(failure_lock);
 static atomic_t failures_left;
+static long failure_result;
 
 /* What a failing function does instead: its result is in its register already. */
 static noinline __used void return_at_once(void)
@@ -364,7 +367,7 @@ static int fail_function(struct kprobe *probe, struct pt_regs *regs)
 {
 	if (atomic_dec_if_positive(&failures_left) < 0)
 		return 0;
-	regs_set_return_value(regs, 0);
+	regs_set_return_value(regs, failure_result);
 	instruction_pointer_set(regs, (unsigned long)return_at_once);
 	return 1;
 }
@@ -388,12 +391,13 @@ static void end_failures(void)
 static int run_fail(struct holder *holder, const char *arguments)
 {
 	unsigned int count;
-	int err = -EINVAL;
+	int err = -EINVAL, result = 0;
 
-	if (sscanf(arguments, "%63s %u", failure_symbol, &count) != 2)
+	if (sscanf(arguments, "%63s %u %d", failure_symbol, &count, &result) < 2)
 		return -EINVAL;
 	mutex_lock(&failure_lock);
 	end_failures();
+	failure_result = result;
 	atomic_set(&failures_left, count);
 	failure = (struct kprobe) {
 		.addr = (void *)find_symbol(failure_symbol),
@@ -531,6 +535,42 @@ static int run_hold(const char *symbol)
 	return err;
 }
 
+/* --- a race, for who looks for them --- */
+
+static unsigned long raced;
+
+static noinline int race_on_purpose(void *rounds)
+{
+	unsigned long i;
+
+	for (i = 0; i < (unsigned long)rounds; i++) {
+		raced++;
+		/* Each time in memory. */
+		barrier();
+		cond_resched();
+	}
+	return 0;
+}
+
+static int run_race(struct holder *holder, const char *text)
+{
+	struct task_struct *other;
+	unsigned long rounds;
+
+	if (kstrtoul(text, 0, &rounds))
+		return -EINVAL;
+	other = kthread_create(race_on_purpose, (void *)rounds, "umacct_race");
+	if (IS_ERR(other))
+		return PTR_ERR(other);
+	get_task_struct(other);
+	wake_up_process(other);
+	race_on_purpose((void *)rounds);
+	kthread_stop(other);
+	put_task_struct(other);
+	set_result(holder, "status=0x0\n");
+	return 0;
+}
+
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
@@ -538,6 +578,8 @@ static int run_command(struct holder *holder, const char *command)
 
 	if (str_has_prefix(command, "fail "))
 		return run_fail(holder, command + strlen("fail "));
+	if (str_has_prefix(command, "race "))
+		return run_race(holder, command + strlen("race "));
 	if (str_has_prefix(command, "memory")) {
 		run_memory(holder);
 		return 0;

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The kernel has no memory to take a probe off ftrace, or to put one there: umacct goes all
+# the same and leaves nothing behind, the driver comes and goes, and another's probes go on.
+
+. "$(dirname "$0")/../lib/helpers.sh"
+needs_vm "it loads and unloads modules"
+needs_accounting
+needs_kernel_alloc
+
+KPROBES=/sys/kernel/debug/kprobes/list
+TRACING=/sys/kernel/tracing
+NO_MEMORY_ERROR=-12
+
+rmmod umacct
+load umacct direct_calls=0
+grep -q 'nvidia.*\[FTRACE\]' "$KPROBES" || {
+	rmmod umacct
+	load umacct
+	skip_all "this kernel has no kprobes on ftrace"
+}
+expect_warning disarm_kprobe_ftrace
+
+cgroup_leaf home
+start_in home breaker
+ask breaker open
+breaker=$pid
+
+# fail COUNT: so often nothing can be put on ftrace, nor be taken off it.
+fail() {
+	ask breaker kernel fail ftrace_set_filter_ip "$1" $NO_MEMORY_ERROR
+}
+
+# Somebody else's probe, on ftrace as well.
+other_probe() { # FUNCTION
+	echo "p:umacct_other $1" >$TRACING/kprobe_events
+	echo 1 >$TRACING/events/kprobes/umacct_other/enable
+}
+
+other_goes() {
+	echo 0 >$TRACING/events/kprobes/umacct_other/enable
+	echo >$TRACING/kprobe_events
+}
+
+fires() {
+	echo >"$TRACING/trace"
+	cat /proc/version >/dev/null
+	grep -q umacct_other "$TRACING/trace"
+}
+
+counts() { # WHAT
+	cgroup_leaf "$1"
+	start_in "$1" "$1"
+	ask "$1" open
+	ask "$1" alloc 64K 4
+	is "$1: it counts" "$(usage "$1")" $((256 * KIB))
+	tell "$1" exit
+	check "$1: and what is given back" eventually usage_is "$1" 0
+}
+
+# ftrace may still call the kernel there, which finds nothing.
+no_probe_left() {
+	! grep -q nvidia "$KPROBES"
+}
+
+other_probe version_proc_show
+check "another's probe fires" fires
+check "and is on ftrace" grep -q 'version_proc_show.*\[FTRACE\]' "$KPROBES"
+for count in 1 3 1000; do
+	what=fails_$count
+	fail $count
+	check "$what: umacct goes" rmmod umacct
+	fail 0
+	check "$what: it leaves no probe" no_probe_left
+	check "$what: the other's probe still fires" fires
+	check "$what: the driver works" in_cgroup home rmtool open "alloc 64K 4"
+	load umacct direct_calls=0
+	is "$what: loaded again, it is hooked" "$(status_field driver_state)" hooked
+	counts "again_$count"
+done
+check "the kernel could not disarm" sh -c "dmesg | grep -q 'Failed to disarm kprobe-ftrace'"
+other_goes
+
+# Were one too few counted, this would be the one that is not enabled.
+rmmod umacct
+other_probe version_proc_show
+check "the next probe fires, alone" fires
+load umacct direct_calls=0
+check "and beside umacct's" fires
+rmmod umacct
+check "and after them" fires
+other_goes
+
+# The driver comes while nothing can be hooked, and goes while nothing can be unhooked.
+load umacct direct_calls=0
+fail 1000
+tell breaker exit
+gone "$breaker"
+check "the driver goes, though nothing can be unhooked" unload_driver
+check "and comes, though nothing can be hooked" load_driver
+is "which is said" "$(status_field driver_state)" broken
+start_in home breaker
+ask breaker open
+check "it works" ask breaker alloc 64K 4
+fail 0
+tell breaker exit
+gone "$pid"
+check "it goes" unload_driver
+check "and comes, and all is as before" load_driver
+is "hooked" "$(status_field driver_state)" hooked
+counts after
+
+rmmod umacct
+load umacct
+
+done_testing
