@@ -13,6 +13,7 @@
 #include "lib/error.h"
 #include "lib/host/event_file.h"
 #include "lib/json.h"
+#include "lib/text.h"
 #include "tests/tool_fixture.h"
 
 namespace umacct {
@@ -90,6 +91,23 @@ protected:
         return test::attribute(fake_.changes.at(0).attributes, attribute).value();
     }
 };
+
+Event refusal(std::uint64_t sequence) {
+    Event event;
+
+    event.type = UMACCT_EVENT_HARD_REFUSED;
+    event.sequence = sequence;
+    event.time_ns = 1'700'000'000'000'000'000;
+    event.path = "/a/b";
+    event.limit_id = 5;
+    event.limit_path = "/a";
+    event.pid = 42;
+    event.comm = "python3";
+    event.size = mib;
+    event.usage = 2 * mib;
+    event.limit = 2 * mib;
+    return event;
+}
 
 // --- what a wrong command line gets -------------------------------------------
 
@@ -347,16 +365,106 @@ TEST_F(App, PsListsTheLargestFirstAndMarksWhatIsGone) {
     EXPECT_NE(ran.out.find("gone (exited)"), std::string::npos);
 }
 
-TEST_F(App, NamesThatOthersChoseCantDriveTheTerminal) {
-    fake_.clients[1].comm = "\x1b[2Jevil\n";
-    fake_.accounts[3].path = "/a.slice/\x1b]0;x\x07";
+/// Names that tenants choose: with C0 and C1 controls, and ones that turn the direction.
+class Hostile : public App {
+protected:
+    Hostile() {
+        Account &account = fake_.accounts[3];
 
-    for (const auto &words : std::vector<std::vector<const char *>>{{}, {"ps"}, {"ls", "--flat"}}) {
-        const Ran ran = run(words);
-
-        EXPECT_EQ(ran.out.find('\x1b'), std::string::npos);
-        EXPECT_EQ(ran.out.find('\x07'), std::string::npos);
+        account.path = path_;
+        account.id = sandbox_.add_cgroup(path_);
+        account.effective_id = account.id;
+        fake_.clients[0].path = path_;
+        fake_.clients[0].account_id = account.id;
+        fake_.clients[1].comm = name_;
+        sandbox_.add_cgroup(container_);
+        sandbox_.write("proc/zoneinfo", "Node 0, zone   Normal\n  pages free     131072\n"
+                                        "        low      0\n        managed  0\n");
+        sandbox_.write("proc/buddyinfo", "Node 0, zone Normal 0 0 0 0 0 0 0 0 0 0 128\n");
     }
+
+    Ran run_safely(const std::vector<const char *> &words) {
+        Ran ran = run(words);
+
+        for (const std::string &text : {ran.out, ran.err}) {
+            std::istringstream lines(text);
+
+            for (std::string line; std::getline(lines, line);) {
+                std::ranges::replace(line, '\t', ' '); // for the shells
+                EXPECT_EQ(printable(line), line) << testing::PrintToString(words);
+            }
+        }
+        return ran;
+    }
+
+    const std::string name_ = "\x1b[2J\x07\u009b2J\u202eevil\u2066\n\r";
+    const std::string path_ = "/a.slice/" + name_;
+    const std::string container_ = path_ + "/docker-" + std::string(64, '1') + ".scope";
+};
+
+TEST_F(Hostile, NamesCantDriveTheTerminal) {
+    for (const std::vector<const char *> &words :
+         std::vector<std::vector<const char *>>{{},
+                                                {"ls"},
+                                                {"ls", "--flat", "-o", "+bound-by"},
+                                                {"ps"},
+                                                {"show", path_.c_str()},
+                                                {"top", "-n", "1"},
+                                                {"top", "-P", "-n", "1"},
+                                                {"limit"},
+                                                {"limit", path_.c_str(), "--hard", "1M"},
+                                                {"charge"},
+                                                {"charge", path_.c_str(), "on"},
+                                                {"view", path_.c_str(), "on"},
+                                                {"preflight", "1G"},
+                                                {"config", "explain", path_.c_str()},
+                                                {"audit"},
+                                                {"audit", path_.c_str()},
+                                                {"complete", "--", "show", ""}}) {
+        const Ran ran = run_safely(words);
+
+        EXPECT_NE(ran.out, "") << testing::PrintToString(words) << ran.err;
+        if (!words.empty() && words[0] != std::string("complete")) {
+            std::vector<const char *> with_json = words;
+
+            with_json.insert(with_json.begin() + 1, "--json");
+            EXPECT_TRUE(std::ranges::all_of(run(with_json).out, [](char c) {
+                return c == '\n' || (c >= ' ' && c <= '~');
+            })) << testing::PrintToString(words);
+        }
+    }
+
+    Event event = refusal(1);
+    event.path = event.limit_path = path_;
+    event.comm = name_;
+    fake_.to_receive = {{.events = {test::encode(event)}}};
+    EXPECT_NE(run_safely({"watch"}).out, "");
+}
+
+TEST_F(Hostile, ErrorsAndTheirHintsCantEither) {
+    // The beginning of a container's id: the hint has its path.
+    const Ran told = run_safely({"show", "11111"});
+    EXPECT_NE(told.err.find("hint: for /a.slice/?[2J??2J?evil??"
+                            "?/docker-1111"),
+              std::string::npos)
+        << told.err;
+    EXPECT_EQ(std::count(told.err.begin(), told.err.end(), '\n'), 2);
+
+    for (const std::vector<const char *> &words :
+         std::vector<std::vector<const char *>>{{"show", name_.c_str()},
+                                                {name_.c_str()},
+                                                {"ls", "-o", name_.c_str()},
+                                                {"limit", "/idle", "--hard", name_.c_str()},
+                                                {"run", "--report", path_.c_str(), "true"},
+                                                {"run", "--user", name_.c_str(), "true"}})
+        EXPECT_NE(run_safely(words).code, 0);
+    sandbox_.write("etc/umacct.toml", "[[rule]]\nname='\u202e'\nunit='\u202ex'\nhard='1G'\n");
+    run_safely({"config", "explain", path_.c_str()});
+    sandbox_.write("etc/umacct.toml", "[[rule]]\n'\u202e'=1\nhard='\u202e'\n");
+    EXPECT_EQ(run_safely({"config", "check"}).code, 2);
+    unreachable_ = Failure::failed;
+    loaded_ = false;
+    run_safely({"doctor"});
 }
 
 TEST_F(App, AContainersPathBeginsAtTheContainer) {
@@ -683,23 +791,6 @@ TEST_F(App, ChargeSaysWhyItIsNotPossible) {
 }
 
 // --- events -------------------------------------------------------------------
-
-Event refusal(std::uint64_t sequence) {
-    Event event;
-
-    event.type = UMACCT_EVENT_HARD_REFUSED;
-    event.sequence = sequence;
-    event.time_ns = 1'700'000'000'000'000'000;
-    event.path = "/a/b";
-    event.limit_id = 5;
-    event.limit_path = "/a";
-    event.pid = 42;
-    event.comm = "python3";
-    event.size = mib;
-    event.usage = 2 * mib;
-    event.limit = 2 * mib;
-    return event;
-}
 
 std::vector<json> lines_of(const std::string &text) {
     std::istringstream stream(text);

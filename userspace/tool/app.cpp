@@ -63,7 +63,7 @@ int print_version(Session &session) {
 void print_error(std::ostream &err, const std::string &what, const std::string &hint) {
     fmt::print(err, "umacct: {}\n", printable(what));
     if (!hint.empty())
-        fmt::print(err, "hint: {}\n", hint);
+        fmt::print(err, "hint: {}\n", printable(hint));
 }
 
 /// "umacct limit --help" for an error made while reading that verb's arguments.
@@ -251,7 +251,7 @@ int run_tool(int argc, const char *const *argv, const Surroundings &surroundings
 
         return parse_and_run(*app, asked, session, words);
     } catch (const std::exception &error) {
-        fmt::print(surroundings.err, "umacct: {}\n", error.what());
+        print_error(surroundings.err, error.what(), "");
         return static_cast<int>(Failure::failed);
     }
 }

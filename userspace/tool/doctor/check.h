@@ -28,7 +28,8 @@ struct Found {
 struct Findings {
     std::vector<Found> all;
 
-    void add(Health health, std::string check, const std::string &text, std::string hint = "",
+    void add(Health health, std::string check, const std::string &text,
+             const std::string &hint = "",
              std::vector<std::pair<const char *, std::uint64_t>> values = {});
 
     /// What the library says of that check, or that it is well, in these words. hint: a

@@ -55,9 +55,10 @@ std::string Examined::release() const {
     return line_of(machine.proc() / "sys/kernel/osrelease");
 }
 
-void Findings::add(Health health, std::string check, const std::string &text, std::string hint,
+void Findings::add(Health health, std::string check, const std::string &text,
+                   const std::string &hint,
                    std::vector<std::pair<const char *, std::uint64_t>> values) {
-    all.push_back({health, std::move(check), printable(text), std::move(hint), std::move(values)});
+    all.push_back({health, std::move(check), printable(text), printable(hint), std::move(values)});
 }
 
 void Findings::add(const Status &status, const std::string &check, const std::string &well,

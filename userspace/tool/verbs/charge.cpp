@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/text.h"
 #include "tool/arguments.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
@@ -46,7 +47,7 @@ int list(const Machine &machine, Output &output, const ListOptions &options, con
     if (!options.no_header) {
         fmt::print(output.out, "default for the machine: {}\n", name_of(status.charge_default));
         if (!why_not.empty())
-            fmt::print(output.out, "charging can't be switched on: {}\n", why_not);
+            fmt::print(output.out, "charging can't be switched on: {}\n", printable(why_not));
         if (!rows.empty())
             fmt::print(output.out, "\n");
     }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 
+#include "lib/text.h"
 #include "tool/arguments.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
@@ -58,8 +59,7 @@ public:
 
     void print(std::ostream &out) const {
         for (const auto &[word, what] : words_)
-            fmt::print(out, "{}\t{}\n", word,
-                       what.find_first_of("\t\n\033") == std::string::npos ? what : "container");
+            fmt::print(out, "{}\t{}\n", word, printable(what));
     }
 
 private:

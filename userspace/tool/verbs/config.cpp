@@ -45,7 +45,8 @@ int check(const Machine &machine, const Output &output) {
         for (const Diagnostic &problem : error.diagnostics()) {
             problems.push_back({{"place", place_json(problem.place)}, {"text", problem.text}});
             if (!output.json)
-                fmt::print(output.err, "{}: {}\n", problem.place.text(), problem.text);
+                fmt::print(output.err, "{}: {}\n", printable(problem.place.text()),
+                           printable(problem.text));
         }
     }
     if (output.json)
@@ -164,8 +165,9 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
         const std::string why = fit(each, subject).why;
         passed.push_back({{"rule", each.name}, {"place", place_json(each.place)}, {"reason", why}});
         if (!output.json)
-            fmt::print(output.out, "  not {} ({}): {}\n", each.name, each.place.text(),
-                       why.starts_with("it ") ? why : fmt::format("it is not {}", printable(why)));
+            fmt::print(output.out, "  not {} ({}): {}{}\n", printable(each.name),
+                       printable(each.place.text()), why.starts_with("it ") ? "" : "it is not ",
+                       printable(why));
     }
     if (output.json)
         output.document({{"path", target.path},
@@ -178,7 +180,8 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
                                                 : Json(nullptr)},
                          {"passed", passed}});
     else if (rule != nullptr)
-        fmt::print(output.out, "  by {} ({}): {}\n", rule->name, rule->place.text(), settings);
+        fmt::print(output.out, "  by {} ({}): {}\n", printable(rule->name),
+                   printable(rule->place.text()), words_of(change));
     else
         fmt::print(output.out, "  no rule is for it\n");
     if (policy.guard && !output.json)

@@ -170,7 +170,7 @@ void report(Module &module, const Machine &machine, const Output &output, const 
             throw Error(Failure::failed,
                         fmt::format("--report: '{}' can't be written", options.report));
     } catch (const std::exception &error) {
-        fmt::print(output.err, "umacct: no report: {}\n", error.what());
+        fmt::print(output.err, "umacct: no report: {}\n", printable(error.what()));
     }
 }
 

@@ -195,7 +195,7 @@ void print_result(const Output &output, const Status &status, const std::string 
         return;
     }
     fmt::print(output.out, "driver {}, cgroup {}, allocations of {} by an unprivileged process\n",
-               printable(status.driver_version), path, format_size(chunk));
+               printable(status.driver_version), printable(path), format_size(chunk));
     for (const Step &step : steps)
         print_step(output, step);
     fmt::print(output.out, "\nVerdict: {}\n",
