@@ -181,6 +181,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"run", "--hard", "x", "--", "true"}, 125, "--hard"},
         Wrong{{"run", "--name", "a/b", "--", "true"}, 125, "--name: 'a/b'"},
         Wrong{{"run", "--user", "nobody at all", "true"}, 125, "--user: there is no user"},
+        Wrong{{"run", "--user", "", "true"}, 125, "--user: there is no user ''"},
+        Wrong{{"run", "--user", "4294967295", "true"}, 125, "--user: there is no user"},
+        Wrong{{"run", "--user", "4294967296", "true"}, 125, "--user: there is no user"},
+        Wrong{{"run", "--user", "18446744073709551616", "true"}, 125, "--user: there is no user"},
         Wrong{{"run", "--report", "/nowhere/at/all", "true"}, 125, "--report: '/nowhere"},
         Wrong{{"watch", "now"}, 1, "TARGET 'now'"}));
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <fstream>
 #include <memory>
@@ -39,7 +40,7 @@ struct Options {
     bool charge = false;
     bool quiet = false;
     std::string name;
-    std::string user;
+    std::optional<std::string> user;
     std::string report;
 };
 
@@ -52,14 +53,21 @@ struct User {
     gid_t gid;
 };
 
-std::optional<User> find_user(const std::string &name) {
-    if (name.empty())
-        return std::nullopt;
+/// Empty where it is no number of a user. One that were cut to size would be another's:
+/// 2^32 is root's.
+std::optional<uid_t> uid_of(std::string_view text) {
+    uid_t uid = 0;
+    const char *end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, uid);
 
-    const bool number = name.find_first_not_of("0123456789") == std::string::npos;
+    return read.ec == std::errc() && read.ptr == end ? std::optional(uid) : std::nullopt;
+}
+
+User find_user(const std::string &name) {
     const passwd *entry = getpwnam(name.c_str());
-    if (entry == nullptr && number)
-        entry = getpwuid(static_cast<uid_t>(std::stoul(name)));
+
+    if (const auto uid = uid_of(name); entry == nullptr && uid)
+        entry = getpwuid(*uid);
     if (entry == nullptr)
         throw Error(Failure::usage, fmt::format("--user: there is no user '{}'", name),
                     "it takes a name, or a number that has one");
@@ -202,7 +210,8 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
 
     const AccountChange change = parse_change(options);
     const std::string name = name_for(options);
-    const std::optional<User> user = find_user(options.user);
+    const std::optional<User> user =
+        options.user ? std::optional(find_user(*options.user)) : std::nullopt;
     std::ofstream file;
 
     if (!options.report.empty()) {
@@ -228,7 +237,7 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
     if (const auto failure = command.release()) {
         if (*failure < 0)
             throw Error(Failure::permission,
-                        fmt::format("--user: becoming {}: {}", options.user,
+                        fmt::format("--user: becoming {}: {}", user->name,
                                     std::generic_category().message(-*failure)));
         fmt::print(output.err, "umacct: {}: {}\n", printable(words.front()),
                    std::generic_category().message(*failure));
