@@ -26,6 +26,9 @@ limit leaf --hard 1M
 is "with a driver, what is set is enforced" "$(unenforced)" false
 unload_driver
 answers "no driver" $ABSENT
+umacct limit "$(cgroup_path leaf)" --hard 2M 2>"$TEST_DIR/err"
+is "no driver: a limit is set for when there is one" $? 0
+check "no driver: which is said" grep -q '^note: the driver is not loaded' "$TEST_DIR/err"
 
 cp "$MODULES/nvidia.ko" "$TEST_DIR/nvidia.ko"
 strings -t d "$MODULES/nvidia.ko" | awk '$2 ~ /^version=/ { print $1 + length("version=") }' |

@@ -670,7 +670,7 @@ TEST_F(App, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
                   std::string::npos)
             << unknown.err;
         // Before the driver is loaded, it is a normal thing to do.
-        fake_.enforcement = {UMACCT_DRIVER_ABSENT, ""};
+        fake_.enforcement = {UMACCT_DRIVER_ABSENT, "the driver is not loaded: this holds from ..."};
 
         const Ran absent = run(words);
         EXPECT_EQ(absent.code, 0);

@@ -105,12 +105,15 @@ int change_account(Module &module, const Machine &machine, Output &output, const
     return report_enforcement(output, made);
 }
 
+bool is_unenforced(const Enforcement &made) {
+    return !made.reason.empty() && made.driver_state != UMACCT_DRIVER_ABSENT;
+}
+
 int report_enforcement(const Output &output, const Enforcement &made) {
-    if (made.reason.empty()) {
-        if (made.driver_state == UMACCT_DRIVER_ABSENT)
-            output.note("the driver is not loaded: it holds from when it is");
+    if (made.driver_state == UMACCT_DRIVER_ABSENT)
+        output.note("the driver is not loaded: it holds from when it is");
+    if (!is_unenforced(made))
         return 0;
-    }
     fmt::print(output.err,
                "umacct: it is set, and nothing enforces it: {}\nhint: see 'umacct doctor'\n",
                printable(made.reason));

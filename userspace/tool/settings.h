@@ -44,6 +44,10 @@ int change_account(Module &module, const Machine &machine, Output &output, const
 void print_change(const Output &output, const std::string &what, const std::string &before,
                   const std::string &after);
 
+/// Nothing enforces what was set, and nothing will: a driver that is not there yet does once
+/// it is.
+bool is_unenforced(const Enforcement &made);
+
 /// Says when nothing enforces what was just set; the exit code.
 int report_enforcement(const Output &output, const Enforcement &made);
 

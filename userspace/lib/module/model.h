@@ -156,7 +156,7 @@ struct Event {
 /// What becomes of a change that was made.
 struct Enforcement {
     umacct_driver_state driver_state = UMACCT_DRIVER_HOOKED;
-    std::string reason; ///< why nothing enforces it; empty where the driver is not there yet
+    std::string reason; ///< why nothing enforces it now; empty where something does
 };
 
 /// The words that text and JSON use; "unknown" for values of a newer module.
