@@ -17,6 +17,17 @@ answers() { # DESCRIPTION STATE
 	sed 's/^/# /' "$TEST_DIR/out"
 }
 
+# The command runs, and what it says comes after what is said of its limit.
+runs_unlimited() { # DESCRIPTION WORDS
+	umacct run -q --hard 1M sh -c 'echo begins >&2; exit 7' 2>"$TEST_DIR/err"
+	is "$1: a command runs, and ends as it ends" $? 7
+	sed 's/^/# /' "$TEST_DIR/err"
+	check "$1: that its limit isn't enforced is said, however quiet it is to be" \
+		grep -q "$2" "$TEST_DIR/err"
+	is "$1: before it begins" "$(tail -n 1 "$TEST_DIR/err")" begins
+	is "$1: of a command without a limit nothing is said" "$(umacct run -q true 2>&1)" ""
+}
+
 unenforced() {
 	umacct --json | json_field unenforced
 }
@@ -24,11 +35,13 @@ unenforced() {
 cgroup_leaf leaf
 limit leaf --hard 1M
 is "with a driver, what is set is enforced" "$(unenforced)" false
+is "nothing is said of it" "$(umacct run -q --hard 1M true 2>&1)" ""
 unload_driver
 answers "no driver" $ABSENT
 umacct limit "$(cgroup_path leaf)" --hard 2M 2>"$TEST_DIR/err"
 is "no driver: a limit is set for when there is one" $? 0
 check "no driver: which is said" grep -q '^note: the driver is not loaded' "$TEST_DIR/err"
+runs_unlimited "no driver" '^note: the driver is not loaded'
 
 cp "$MODULES/nvidia.ko" "$TEST_DIR/nvidia.ko"
 strings -t d "$MODULES/nvidia.ko" | awk '$2 ~ /^version=/ { print $1 + length("version=") }' |
@@ -37,6 +50,7 @@ strings -t d "$MODULES/nvidia.ko" | awk '$2 ~ /^version=/ { print $1 + length("v
 	done
 check "a driver of an unknown version loads" insmod "$TEST_DIR/nvidia.ko"
 answers "unknown driver" $UNKNOWN
+runs_unlimited "unknown driver" '^umacct: it is set, and nothing enforces it: .*999'
 is "the status says that nothing is enforced" "$(unenforced)" true
 rmmod nvidia
 load_driver

@@ -233,7 +233,7 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
     if (!options.quiet)
         output.warn_if_degraded(module.status());
     if (!change.empty())
-        set_account(module, target, change);
+        report_enforcement(output, set_account(module, target, change));
     if (const auto failure = command.release()) {
         if (*failure < 0)
             throw Error(Failure::permission,
