@@ -643,11 +643,11 @@ TEST_F(Top, NothingToShowIsSaid) {
 
 TEST_F(Top, AWrongCommandLineIsRefused) {
     const std::vector<std::pair<std::vector<const char *>, int>> wrong{
-        {{"top", "-d", "0"}, 2},    {{"top", "-d", "-1"}, 2},   {{"top", "-d", "nan"}, 2},
-        {{"top", "-d", "soon"}, 2}, {{"top", "-d", "1e9"}, 2},  {{"top", "-d", ""}, 2},
-        {{"top", "-n", "-1"}, 2},   {{"top", "-n", "many"}, 2}, {{"top", "--sort", "colour"}, 2},
-        {{"top", "/demo", "x"}, 2}, {{"top", "nowhere"}, 1},    {{"top", ""}, 2},
-        {{"top", "--frob"}, 2}};
+        {{"top", "-d", "0"}, 2},    {{"top", "-d", "-1"}, 2},    {{"top", "-d", "nan"}, 2},
+        {{"top", "-d", "soon"}, 2}, {{"top", "-d", "1e9"}, 2},   {{"top", "-d", ""}, 2},
+        {{"top", "-n", "-1"}, 2},   {{"top", "-n", "many"}, 2},  {{"top", "--sort", "colour"}, 2},
+        {{"top", "/demo", "x"}, 2}, {{"top", "nowhere"}, 1},     {{"top", ""}, 2},
+        {{"top", "--frob"}, 2},     {{"top", "-o", "colour"}, 2}};
 
     for (const auto &[words, code] : wrong) {
         const Ran ran = run(words);
@@ -656,6 +656,36 @@ TEST_F(Top, AWrongCommandLineIsRefused) {
         EXPECT_EQ(ran.out, "");
         EXPECT_NE(ran.err.find("\nhint: "), std::string::npos) << ran.err;
     }
+}
+
+TEST_F(Top, AWrongColumnIsAnErrorAtOnceWhereverItWouldBeShown) {
+    for (const auto &words :
+         std::vector<std::vector<const char *>>{{"top", "--json", "-n", "1", "-o", "colour"},
+                                                {"top", "--json", "-n", "1", "-o", "+pid"},
+                                                {"top", "-b", "-n", "1", "-P", "-o", "hard"}}) {
+        const Ran ran = run(words);
+
+        EXPECT_EQ(ran.code, 2) << words.back();
+        EXPECT_EQ(ran.out, "");
+        EXPECT_NE(ran.err.find("-o: there is no column"), std::string::npos) << ran.err;
+    }
+    const Ran ran = top({"-o", "colour"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_NE(ran.err.find("-o: there is no column 'colour'"), std::string::npos) << ran.err;
+    EXPECT_TRUE(screen_.shown.empty());
+}
+
+TEST_F(Top, TheScreenHasColumnsOfItsOwn) {
+    for (const auto &words :
+         std::vector<std::vector<const char *>>{{"-o", "usage"}, {"--no-header"}}) {
+        const Ran ran = top(words);
+
+        EXPECT_EQ(ran.code, 2) << words[0];
+        EXPECT_NE(ran.err.find("the screen has columns of its own"), std::string::npos) << ran.err;
+        EXPECT_NE(ran.err.find("\nhint: "), std::string::npos) << ran.err;
+        EXPECT_TRUE(screen_.shown.empty());
+    }
+    EXPECT_EQ(top({"-b", "-n", "1", "--no-header", "-o", "name,usage", "/demo/vllm"}).code, 0);
 }
 
 } // namespace

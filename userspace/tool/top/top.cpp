@@ -145,15 +145,19 @@ void print_machine(const Output &output, const TopSample &sample) {
                format_size(status.driver_usage));
 }
 
+/// Throws Error (usage) where there is no such column.
+std::vector<const Column *> columns_of(const ListOptions &options, bool processes) {
+    return processes ? chosen_columns(options, Of::processes,
+                                      {"pid", "usage", "limit", "peak", "rate", "memory.current",
+                                       "uncharged", "name", "account"})
+                     : chosen_columns(options, Of::accounts,
+                                      {"name", "usage", "limit", "peak", "rate", "memory.current",
+                                       "uncharged", "pressure"});
+}
+
 void print_table(const Output &output, const TopModel &model, const ListOptions &options) {
     const Of of = model.processes ? Of::processes : Of::accounts;
-    const auto shown = model.processes
-                           ? chosen_columns(options, of,
-                                            {"pid", "usage", "limit", "peak", "rate",
-                                             "memory.current", "uncharged", "name", "account"})
-                           : chosen_columns(options, of,
-                                            {"name", "usage", "limit", "peak", "rate",
-                                             "memory.current", "uncharged", "pressure"});
+    const auto shown = columns_of(options, model.processes);
     const std::vector<Row> rows = model.all_rows();
 
     if (rows.empty())
@@ -237,20 +241,31 @@ void set_hard_limit(Module &module, const Machine &machine, const Account &accou
                    [&] { module.set_account(account.id, change); });
 }
 
+/// Also where none of them would be printed.
+void check_columns(const Options &options, bool on_screen) {
+    columns_of(options.list, options.processes);
+    if (on_screen && (!options.list.columns.empty() || options.list.no_header))
+        throw Error(Failure::usage,
+                    fmt::format("{}: the screen has columns of its own",
+                                options.list.columns.empty() ? "--no-header" : "-o"),
+                    "with --batch they are printed as you choose them");
+}
+
 int top(Session &session, const Options &options) {
     Machine &machine = session.machine;
     const Output &output = session.output;
     Reader reader(session.connection, machine, options);
     TopModel model(machine.owners());
+    const bool wants_screen = !options.batch && !output.json && session.open_terminal;
     int signal = 0;
 
     model.processes = options.processes;
     model.all = options.all;
     model.sort = &column(options.list.sort, Of::both, "--sort");
     // What fails from the start is said plainly, before there is a screen.
+    check_columns(options, wants_screen && output.terminal);
     model.take(reader.read());
-    std::unique_ptr<Terminal> terminal =
-        options.batch || output.json || !session.open_terminal ? nullptr : session.open_terminal();
+    std::unique_ptr<Terminal> terminal = wants_screen ? session.open_terminal() : nullptr;
     if (!terminal) {
         run_batch(machine, output, options, reader, model);
         return 0;
