@@ -131,7 +131,7 @@ press Enter
 shows "asked again" 'y/n'
 press y
 check "and set when it is" eventually hard_is tree/held $((32 * MIB))
-shows "as the screen says" "the hard limit of $tree/held is 32.00 MiB"
+shows "as the screen says" "$tree/held: hard limit max -> 32.00 MiB"
 shows "in the row too" 'held +24\.00 MiB +32\.00 MiB'
 show_screen
 ask held fill 4M

@@ -373,8 +373,9 @@ TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
     type("l1G");
     press(Code::enter);
     type("y");
+    fake_.on_change = [this] { fake_.accounts[2].hard = 1024 * mib; };
     top();
-    EXPECT_EQ(bottom(), "the hard limit of /demo/vllm is 1.00 GiB");
+    EXPECT_EQ(bottom(), "/demo/vllm: hard limit max -> 1.00 GiB");
     ASSERT_EQ(fake_.changes.size(), 1U);
 
     const Payload &change = fake_.changes[0].attributes;
@@ -387,8 +388,36 @@ TEST_F(Top, TakesALimitAway) {
     press(Code::enter);
     type("Y");
     top();
-    EXPECT_EQ(bottom(), "/ has no hard limit any more");
+    EXPECT_EQ(bottom(), "/: hard limit max, as it was");
     ASSERT_EQ(fake_.changes.size(), 1U);
+    fake_.accounts[0].hard = 1024 * mib;
+    fake_.on_change = [this] { fake_.accounts[0].hard.reset(); };
+    type("lmax");
+    press(Code::enter);
+    type("Y");
+    top();
+    EXPECT_EQ(bottom(), "/: hard limit 1.00 GiB -> max");
+}
+
+TEST_F(Top, SaysWhenNothingEnforcesTheLimit) {
+    fake_.enforcement = {UMACCT_DRIVER_UNKNOWN, "version 999.1 is \x1bnewer than this module"};
+    fake_.on_change = [this] { fake_.accounts[0].hard = 1024 * mib; };
+    type("l1G");
+    press(Code::enter);
+    type("y");
+    pass();
+    top();
+    EXPECT_EQ(bottom(), "nothing enforces it: version 999.1 is ?newer than this module; /: hard "
+                        "limit max -> 1.00 GiB");
+    EXPECT_EQ(tone_of("nothing enforces it"), Tone::refused);
+
+    fake_.enforcement = {UMACCT_DRIVER_ABSENT, "the driver is not loaded: this holds from ..."};
+    type("l1G");
+    press(Code::enter);
+    type("y");
+    top();
+    EXPECT_EQ(bottom(),
+              "/: hard limit 1.00 GiB, as it was; it holds from when the driver is loaded");
 }
 
 TEST_F(Top, SaysThatWhatIsHeldStays) {

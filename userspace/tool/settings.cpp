@@ -60,12 +60,15 @@ Enforcement set_account(Module &module, const Target &target, const AccountChang
     return made;
 }
 
+std::string change_text(const std::string &what, const std::string &before,
+                        const std::string &after) {
+    return before == after ? fmt::format("{} {}, as it was", what, after)
+                           : fmt::format("{} {} -> {}", what, before, after);
+}
+
 void print_change(const Output &output, const std::string &what, const std::string &before,
                   const std::string &after) {
-    if (before == after)
-        fmt::print(output.out, "{} {}, as it was\n", what, after);
-    else
-        fmt::print(output.out, "{} {} -> {}\n", what, before, after);
+    fmt::print(output.out, "{}\n", change_text(what, before, after));
 }
 
 int change_account(Module &module, const Machine &machine, Output &output, const Target &target,

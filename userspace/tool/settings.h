@@ -41,6 +41,8 @@ int change_account(Module &module, const Machine &machine, Output &output, const
                    const AccountChange &change);
 
 /// "reserve off -> 4.00 GiB"
+std::string change_text(const std::string &what, const std::string &before,
+                        const std::string &after);
 void print_change(const Output &output, const std::string &what, const std::string &before,
                   const std::string &after);
 

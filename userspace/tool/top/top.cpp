@@ -231,14 +231,22 @@ int run_screen(Terminal &terminal, const Options &options, Reader &reader, TopMo
     }
 }
 
-void set_hard_limit(Module &module, const Machine &machine, const Account &account,
-                    std::uint64_t bytes) {
+LimitSet set_hard_limit(Module &module, const Machine &machine, const Account &account,
+                        std::uint64_t bytes) {
+    const auto hard_now = [&] {
+        const auto now = module.account(account.id);
+
+        return now ? now->hard : Limit();
+    };
     AccountChange change;
+    LimitSet set{.before = hard_now(), .after = {}, .made = {}};
 
     change.hard = bytes;
     request_change(display_path(machine.owners(), account.path),
                    {{UMACCT_A_ACCOUNT_HARD, "hard limit"}},
-                   [&] { module.set_account(account.id, change); });
+                   [&] { set.made = module.set_account(account.id, change); });
+    set.after = hard_now();
+    return set;
 }
 
 /// Also where none of them would be printed.
@@ -274,7 +282,7 @@ int top(Session &session, const Options &options) {
     TopUi ui(model, {.target = reader.path(),
                      .delay = options.interval(),
                      .set_limit = [&](const Account &account, std::uint64_t bytes) {
-                         set_hard_limit(session.module(), machine, account, bytes);
+                         return set_hard_limit(session.module(), machine, account, bytes);
                      }});
     signal = run_screen(*terminal, options, reader, model, ui);
     terminal.reset();

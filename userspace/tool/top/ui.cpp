@@ -10,6 +10,7 @@
 #include "lib/error.h"
 #include "lib/text.h"
 #include "lib/units.h"
+#include "tool/settings.h"
 #include "tool/top/draw.h"
 
 namespace umacct::tool {
@@ -297,15 +298,23 @@ void TopUi::read_limit() {
 
 TopUi::Wish TopUi::set_limit() {
     try {
-        settings_.set_limit(limited_, bytes_);
+        const LimitSet set = settings_.set_limit(limited_, bytes_);
+        const std::string said = change_text(model_.shown(limited_.path) + ": hard limit",
+                                             format_limit(set.before), format_limit(set.after));
+
+        // What is not so comes first: a screen may cut the end off.
+        if (is_unenforced(set.made))
+            message_ = {
+                fmt::format("nothing enforces it: {}; {}", printable(set.made.reason), said),
+                Tone::refused};
+        else if (set.made.driver_state == UMACCT_DRIVER_ABSENT)
+            message_ = {said + "; it holds from when the driver is loaded"};
+        else
+            message_ = {said};
     } catch (const Error &error) {
         message_ = {described(error), Tone::refused};
         return Wish::nothing;
     }
-    message_ = {bytes_ == UMACCT_UNLIMITED
-                    ? fmt::format("{} has no hard limit any more", model_.shown(limited_.path))
-                    : fmt::format("the hard limit of {} is {}", model_.shown(limited_.path),
-                                  format_size(bytes_))};
     return Wish::refresh;
 }
 

@@ -13,10 +13,17 @@
 
 namespace umacct::tool {
 
+/// A hard limit that was set.
+struct LimitSet {
+    Limit before;
+    Limit after;
+    Enforcement made;
+};
+
 class TopUi {
 public:
     /// Sets the hard limit of a cgroup; throws Error when that is refused.
-    using SetLimit = std::function<void(const Account &account, std::uint64_t bytes)>;
+    using SetLimit = std::function<LimitSet(const Account &account, std::uint64_t bytes)>;
 
     struct Settings {
         std::string target; ///< the only subtree that is shown; empty for all
