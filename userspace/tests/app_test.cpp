@@ -655,6 +655,34 @@ TEST_F(App, LimitListsWhatBinds) {
     EXPECT_EQ(ran.out.find("/idle"), std::string::npos);
 }
 
+TEST_F(App, EveryListSaysWhatBinds) {
+    fake_.accounts[3].view = true;
+    fake_.accounts[4].charge = UMACCT_CHARGE_ON;
+    EXPECT_EQ("\n" + run({"ls", "-o", "name,bound-by"}).out, R"(
+ACCOUNT          BOUND BY
+/
+  a.slice        itself
+    big.service  /a.slice
+    small        /a.slice
+  idle
+)");
+    EXPECT_EQ(run({"charge", "--no-header", "-o", "name,bound-by", "--sort", "bound-by"}).out,
+              "/\n/idle\n/a.slice/big.service  /a.slice\n/a.slice/small        /a.slice\n"
+              "/a.slice              itself\n");
+    EXPECT_EQ(run({"view", "--no-header", "-o", "bound-by"}).out, "/a.slice\n");
+    EXPECT_NE(
+        run({"top", "-o", "bound-by"}).out.find("\n\nBOUND BY\n\nitself\n/a.slice\n/a.slice\n"),
+        std::string::npos)
+        << run({"top", "-o", "bound-by"}).out;
+    // Of a list that the one that binds is not in, the module is asked.
+    EXPECT_EQ(run({"ls", "--no-header", "-o", "bound-by", "/a.slice/small"}).out, "/a.slice\n");
+    EXPECT_EQ(run_json({"limit", "--json", "/a.slice/small"})["accounts"][0]["effective_path"],
+              "/a.slice");
+    fake_.accounts[2].effective_id = 1ULL << 60;
+    EXPECT_EQ(run({"ls", "--no-header", "-o", "bound-by", "/a.slice/small"}).out,
+              "a cgroup above (id 1152921504606846976)\n");
+}
+
 TEST_F(App, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
     const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "1G"},

@@ -15,6 +15,7 @@
 #include "lib/units.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
+#include "tool/session.h"
 
 namespace umacct::tool {
 
@@ -104,7 +105,7 @@ constexpr std::array table{
     Column{"pressure-full", "PRESSURE FULL", Of::accounts, Kind::percent,
            "the same, in which all of them did", pressure_of<&Pressure::full>},
     Column{"bound-by", "BOUND BY", Of::accounts, Kind::text, "whose limit that is", nullptr,
-           [](const Row &row) { return row.bound_by == row.place ? "itself" : row.bound_by; }},
+           [](const Row &row) { return row.bound_by; }},
     Column{"throttle", "THROTTLE", Of::accounts, Kind::time, "longest delay above the soft limit",
            of_account<&Account::throttle_ns>},
     Column{"view", "VIEW", Of::accounts, Kind::text, "are programs told what they could have?",
@@ -283,8 +284,40 @@ bool need_pressure(const std::vector<const Column *> &columns) {
                                [](const Column *each) { return each->kind == Kind::percent; });
 }
 
+Binders::Binders(Module &module, const Owners &owners, const std::vector<Account> &accounts) {
+    for (const Account &account : accounts) {
+        if (account.effective_id && *account.effective_id != account.id)
+            others_.try_emplace(*account.effective_id);
+    }
+    for (const Account &account : accounts) {
+        if (const auto found = others_.find(account.id); found != others_.end())
+            found->second.path = account.path;
+    }
+    for (auto &[id, binder] : others_) {
+        if (binder.path.empty())
+            binder.path = path_of_account(module, id);
+        binder.shown = display_path(owners, binder.path);
+    }
+}
+
+std::string Binders::path(const Account &account) const {
+    if (account.effective_id == account.id)
+        return account.path;
+
+    const auto found = account.effective_id ? others_.find(*account.effective_id) : others_.end();
+    return found == others_.end() ? "" : found->second.path;
+}
+
+std::string Binders::shown(const Account &account) const {
+    if (account.effective_id == account.id)
+        return "itself";
+
+    const auto found = account.effective_id ? others_.find(*account.effective_id) : others_.end();
+    return found == others_.end() ? "" : found->second.shown;
+}
+
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,
-                              const Column &sort) {
+                              const Binders &binders, const Column &sort) {
     std::vector<Row> rows;
 
     for (const Account &account : accounts) {
@@ -293,6 +326,7 @@ std::vector<Row> account_rows(const Machine &machine, const std::vector<Account>
         row.account = &account;
         row.name = row.place = display_path(machine.owners(), account.path);
         row.memory = memory_controller(machine.cgroups(), account);
+        row.bound_by = binders.shown(account);
     }
     sort_rows(rows, sort);
     return rows;

@@ -9,11 +9,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/model.h"
+#include "lib/module/module.h"
 
 namespace CLI {
 class App;
@@ -33,7 +35,7 @@ struct Row {
     bool parent = false;              ///< there are rows below it
     MemoryController memory;
     std::optional<std::int64_t> rate; ///< bytes per second; empty where there was no time
-    std::string bound_by;             ///< printable: the cgroup whose limit binds
+    std::string bound_by;             ///< printable: the cgroup whose limit binds, or "itself"
 
     const std::string &path() const { return client ? client->path : account->path; }
 
@@ -99,9 +101,31 @@ std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
 /// Is one of them of the pressure, which has to be read for each row?
 bool need_pressure(const std::vector<const Column *> &columns);
 
+/// Whose limits bind accounts.
+class Binders {
+public:
+    Binders() = default;
+
+    /// Of those that bind, and are not among the accounts, the module is asked.
+    Binders(Module &module, const Owners &owners, const std::vector<Account> &accounts);
+
+    /// The path of the one that binds it; empty where there is none.
+    std::string path(const Account &account) const;
+    /// The same as a row has it.
+    std::string shown(const Account &account) const;
+
+private:
+    struct Binder {
+        std::string path;
+        std::string shown;
+    };
+
+    std::unordered_map<std::uint64_t, Binder> others_; ///< by their ids
+};
+
 /// The accounts by their whole paths, in that order. The rows point at them.
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,
-                              const Column &sort);
+                              const Binders &binders, const Column &sort);
 
 /// The processes as rows, in that order. What they point into must outlive them.
 std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,

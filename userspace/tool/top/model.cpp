@@ -205,6 +205,8 @@ void TopModel::complete(Row &row) const {
         row.rate = series->second.rate;
     if (memory != sample_->memory.end())
         row.memory = memory->second;
+    if (row.client == nullptr)
+        row.bound_by = sample_->binders.shown(*row.account);
 }
 
 TopRow TopModel::top_row(Row row) const {

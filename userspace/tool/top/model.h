@@ -31,6 +31,7 @@ struct TopSample {
     std::vector<Account> accounts;
     std::vector<Client> clients;
     std::unordered_map<std::uint64_t, MemoryController> memory; ///< by account
+    Binders binders;
 };
 
 /// What stays the same of an account or a process from one reading to the next.

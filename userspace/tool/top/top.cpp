@@ -85,6 +85,7 @@ private:
         sample.status = connection_.module().status();
         sample.accounts = connection_.module().accounts(subtree);
         sample.clients = connection_.module().clients(subtree);
+        sample.binders = {connection_.module(), machine_.owners(), sample.accounts};
         sample.time = Clock::now();
         sample.total = memory.total();
         sample.free = memory.free();

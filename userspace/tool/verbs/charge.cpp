@@ -27,13 +27,15 @@ bool is_worth_listing(const Account &account) {
     return account.charge != UMACCT_CHARGE_INHERIT || account.usage > 0;
 }
 
-int list(const Machine &machine, Output &output, const ListOptions &options, const Status &status,
+int list(Module &module, const Machine &machine, Output &output, const ListOptions &options,
          const std::vector<Account> &accounts) {
     const auto shown = chosen_columns(options, Of::accounts,
                                       {"name", "charge", "charging", "charged", "uncharged"});
     const Column &sort = column(options.sort, Of::accounts, "--sort");
+    const Status status = module.status();
     const std::string &why_not = status.charge_reason;
-    const std::vector<Row> rows = account_rows(machine, accounts, sort);
+    const std::vector<Row> rows =
+        account_rows(machine, accounts, Binders(module, machine.owners(), accounts), sort);
 
     if (output.json) {
         print_json(output, machine.owners(),
@@ -79,7 +81,7 @@ int charge(Module &module, const Machine &machine, Output &output, ModeOptions o
 
     options.understand({"on", "off", "inherit"}, "for example: umacct charge ollama.service on");
     if (!options.mode)
-        return list(machine, output, options.list, module.status(),
+        return list(module, machine, output, options.list,
                     listed_accounts(module, machine, options.target, is_worth_listing));
     change.charge = mode_of(*options.mode);
     if (!options.target)

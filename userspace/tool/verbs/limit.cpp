@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <memory>
-#include <unordered_map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -9,7 +8,6 @@
 #include "lib/error.h"
 #include "tool/arguments.h"
 #include "tool/print/columns.h"
-#include "tool/print/text.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"
@@ -36,29 +34,15 @@ int list(Module &module, const Machine &machine, Output &output, const ListOptio
         chosen_columns(options, Of::accounts,
                        {"name", "usage", "soft", "hard", "limit", "bound-by", "throttle", "view"});
     const Column &sort = column(options.sort, Of::accounts, "--sort");
-    std::unordered_map<std::uint64_t, std::string> paths;
-    std::vector<Row> rows = account_rows(machine, accounts, sort);
-    const auto binding = [&](const Row &row) -> std::optional<std::string> {
-        const std::optional<std::uint64_t> id = row.account->effective_id;
+    const Binders binders(module, machine.owners(), accounts);
+    const std::vector<Row> rows = account_rows(machine, accounts, binders, sort);
 
-        if (!id)
-            return std::nullopt;
-        const auto known = paths.find(*id);
-        return known != paths.end() ? known->second : path_of_account(module, *id);
-    };
-
-    for (const Account &account : accounts)
-        paths[account.id] = account.path;
-    for (Row &row : rows) {
-        if (const auto path = binding(row))
-            row.bound_by = display_path(machine.owners(), *path);
-    }
     if (output.json)
         print_json(output, machine.owners(), Json::object(), "accounts", rows,
                    [&](const Row &row) -> Json {
-                       const auto path = binding(row);
+                       const std::string path = binders.path(*row.account);
 
-                       return {{"effective_path", path ? Json(*path) : Json(nullptr)}};
+                       return {{"effective_path", path.empty() ? Json(nullptr) : Json(path)}};
                    });
     else if (rows.empty())
         fmt::print(output.out, "no limits are set\n");

@@ -31,6 +31,7 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
     const Status status = module.status();
     const std::vector<Account> accounts =
         !options.target ? module.accounts() : module.accounts(machine.resolve(*options.target).id);
+    const Binders binders(module, machine.owners(), accounts);
     const auto order = [&](const Row &a, const Row &b) { return comes_before(sort, a, b); };
     std::vector<Row> rows =
         AccountTree(
@@ -38,6 +39,7 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
             [&](Row &row) {
                 row.memory = (pressure ? memory_and_pressure : memory_controller)(machine.cgroups(),
                                                                                   *row.account);
+                row.bound_by = binders.shown(*row.account);
             },
             order)
             .rows();

@@ -137,8 +137,8 @@ void print_top(const Machine &machine, const Output &output, const Summary &summ
     };
 
     print("Top accounts",
-          account_rows(machine, summary.accounts, column("local", Of::accounts, "")), Of::accounts,
-          {"local", "peak", "limit", "name"});
+          account_rows(machine, summary.accounts, {}, column("local", Of::accounts, "")),
+          Of::accounts, {"local", "peak", "limit", "name"});
     print("Top processes",
           process_rows(machine, summary.clients, summary.accounts,
                        column("usage", Of::processes, "")),

@@ -15,12 +15,13 @@ namespace umacct::tool {
 
 namespace {
 
-int list(const Machine &machine, Output &output, const ListOptions &options,
+int list(Module &module, const Machine &machine, Output &output, const ListOptions &options,
          const std::vector<Account> &accounts) {
     const auto shown =
         chosen_columns(options, Of::accounts, {"name", "view", "limit", "usage", "bound-by"});
     const std::vector<Row> rows =
-        account_rows(machine, accounts, column(options.sort, Of::accounts, "--sort"));
+        account_rows(machine, accounts, Binders(module, machine.owners(), accounts),
+                     column(options.sort, Of::accounts, "--sort"));
 
     if (output.json)
         print_json(output, machine.owners(), Json::object(), "accounts", rows);
@@ -36,7 +37,7 @@ int view(Module &module, const Machine &machine, Output &output, ModeOptions opt
 
     options.understand({"on", "off"}, "for example: umacct view ollama.service on");
     if (!options.mode)
-        return list(machine, output, options.list,
+        return list(module, machine, output, options.list,
                     listed_accounts(module, machine, options.target,
                                     [](const Account &account) { return account.view; }));
     change.view = *options.mode == "on";
