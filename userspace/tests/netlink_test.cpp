@@ -21,14 +21,15 @@
 namespace umacct {
 namespace {
 
-/// From now on socket(AF_NETLINK) fails, as below systemd's RestrictAddressFamilies.
-bool refuse_netlink() {
+/// From now on socket(AF_NETLINK) fails with that errno; with EAFNOSUPPORT, as below systemd's
+/// RestrictAddressFamilies.
+bool refuse_netlink(int code) {
     constexpr auto load = BPF_LD | BPF_W | BPF_ABS;
     constexpr auto equal = BPF_JMP | BPF_JEQ | BPF_K;
     std::array<sock_filter, 6> filter{
         {BPF_STMT(load, offsetof(seccomp_data, nr)), BPF_JUMP(equal, SYS_socket, 0, 3),
          BPF_STMT(load, offsetof(seccomp_data, args[0])), BPF_JUMP(equal, AF_NETLINK, 0, 1),
-         BPF_STMT(BPF_RET, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+         BPF_STMT(BPF_RET, SECCOMP_RET_ERRNO | static_cast<unsigned>(code)),
          BPF_STMT(BPF_RET, SECCOMP_RET_ALLOW)}};
     const sock_fprog program{.len = filter.size(), .filter = filter.data()};
 
@@ -36,24 +37,36 @@ bool refuse_netlink() {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST(Netlink, WhereASandboxRefusesItThatIsAnErrorWithAHint) {
-    const auto told = answer_of_child(
-        []() -> std::string {
-            if (!refuse_netlink())
-                return "no seccomp";
-            try {
-                connect_netlink();
-            } catch (const Error &error) {
-                return fmt::format("{}: {}; {}", static_cast<int>(error.failure()), error.what(),
-                                   error.hint());
-            }
-            return "it connects";
-        },
-        std::chrono::seconds(30), 1000);
+/// What the tool is told where a netlink socket can't be had.
+std::string told_of(int code) {
+    return answer_of_child(
+               [code]() -> std::string {
+                   if (!refuse_netlink(code))
+                       return "no seccomp";
+                   try {
+                       connect_netlink();
+                   } catch (const Error &error) {
+                       return fmt::format("{}: {}; {}", static_cast<int>(error.failure()),
+                                          error.what(), error.hint());
+                   }
+                   return "it connects";
+               },
+               std::chrono::seconds(30), 1000)
+        .value_or("nothing");
+}
 
-    ASSERT_TRUE(told);
-    EXPECT_EQ(told->find("4: a netlink socket is refused: "), 0U) << *told;
-    EXPECT_NE(told->find("RestrictAddressFamilies"), std::string::npos) << *told;
+TEST(Netlink, WhereASandboxRefusesItThatIsAnErrorWithAHint) {
+    for (const int code : {EAFNOSUPPORT, EPROTONOSUPPORT, EPERM, EACCES}) {
+        const std::string told = told_of(code);
+
+        EXPECT_EQ(told.find("4: a netlink socket is refused: "), 0U) << told;
+        EXPECT_NE(told.find("RestrictAddressFamilies"), std::string::npos) << told;
+    }
+}
+
+TEST(Netlink, WhatIsNoRefusalIsNotToldAsOne) {
+    EXPECT_EQ(told_of(EMFILE), "1: opening a netlink socket: Too many open files; ");
+    EXPECT_EQ(told_of(ENOMEM), "1: opening a netlink socket: Cannot allocate memory; ");
 }
 
 } // namespace

@@ -54,16 +54,26 @@ using Buffer = std::unique_ptr<unsigned char, BufferFree>;
                 std::string(doing) + ": " + std::generic_category().message(errno));
 }
 
+/// What sandboxes answer to who asks for a netlink socket. All else that may fail has nothing
+/// to do with privilege.
+bool is_kept_away(int code) {
+    return failure_of(code) == Failure::permission || code == EAFNOSUPPORT ||
+           code == EPROTONOSUPPORT;
+}
+
 Socket open_socket() {
     Socket socket(nl_socket_alloc());
 
     if (!socket)
         throw std::bad_alloc();
-    if (genl_connect(socket.get()) < 0)
+    if (genl_connect(socket.get()) < 0) {
+        if (!is_kept_away(errno))
+            throw_socket("opening a netlink socket");
         throw Error(Failure::permission,
                     "a netlink socket is refused: " + std::generic_category().message(errno),
                     "the module is asked over netlink: where a sandbox keeps it away, allow it "
                     "(in a systemd service, RestrictAddressFamilies=AF_NETLINK)");
+    }
     nl_socket_set_msg_buf_size(socket.get(), receive_buffer_bytes);
     nl_socket_disable_msg_peek(socket.get());
     return socket;
