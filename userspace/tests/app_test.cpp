@@ -356,6 +356,10 @@ TEST_F(App, ATableIsNeverWiderThanTheTerminal) {
 TEST_F(App, HelpAndMeantWords) {
     EXPECT_EQ(run({"help", "ls"}).out, run({"ls", "--help"}).out);
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    for (const auto &words : std::vector<std::vector<const char *>>{
+             {"-j", "help", "ls"}, {"help", "-j", "ls"}, {"help", "ls", "-j"}})
+        EXPECT_EQ(run(words).out, run({"ls", "--help"}).out) << words[0];
+    EXPECT_EQ(run({"-j", "help"}).out, run({"--help"}).out);
     EXPECT_NE(run({"limti"}).err.find("hint: did you mean 'limit'?"), std::string::npos);
     EXPECT_NE(run({"ls", "--al"}).err.find("hint: did you mean '--all'?"), std::string::npos);
     EXPECT_EQ(run({"quite-another"}).err.find("did you mean"), std::string::npos);

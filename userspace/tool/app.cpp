@@ -129,15 +129,22 @@ void print_extra(std::ostream &err, const CLI::App &app) {
                 nearest(extra, known) + help_of(app));
 }
 
-/// "help ls" is "ls --help".
+/// "help ls" is "ls --help", whatever options stand between them.
 void understand_help(std::vector<std::string> &words) {
-    if (words.empty() || words.front() != "help")
+    const auto next_word = [&words](auto from) {
+        return std::find_if(from, words.end(),
+                            [](const std::string &word) { return !word.starts_with('-'); });
+    };
+    const auto help = next_word(words.begin());
+
+    if (help == words.end() || *help != "help")
         return;
-    words.erase(words.begin());
-    if (words.empty())
+
+    const auto verb = next_word(words.erase(help));
+    if (verb == words.end())
         words.emplace_back("--help");
-    else if (std::ranges::any_of(verbs(), [&](const Verb &verb) { return words[0] == verb.name; }))
-        words.insert(words.begin() + 1, "--help");
+    else if (std::ranges::any_of(verbs(), [&](const Verb &each) { return *verb == each.name; }))
+        words.insert(verb + 1, "--help");
 }
 
 int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
