@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cwchar>
 #include <memory>
 #include <sstream>
 
 #include <fmt/ostream.h>
 #include <libsmartcols.h>
+
+#include "lib/text.h"
 
 namespace umacct::tool {
 
@@ -28,16 +31,32 @@ T *made(T *pointer) {
     return pointer;
 }
 
+/// How many of a terminal's columns libsmartcols takes for a text that is safe to print.
+std::size_t columns_of(std::string_view text) {
+    constexpr std::size_t written_out = 4; // "\\xc3", a byte that the locale has no character for
+    std::size_t columns = 0;
+
+    while (!text.empty()) {
+        const std::size_t before = text.size();
+        const auto code = take_character(text);
+        const int width = code ? wcwidth(static_cast<wchar_t>(*code)) : -1;
+
+        columns +=
+            width < 0 ? (before - text.size()) * written_out : static_cast<std::size_t>(width);
+    }
+    return columns;
+}
+
 } // namespace
 
 std::size_t Table::columns_that_fit(int width) const {
     std::size_t used = 0;
 
     for (std::size_t i = 0; i < headings_.size(); ++i) {
-        std::size_t wide = headings_[i].title.size();
+        std::size_t wide = columns_of(headings_[i].title);
 
         for (const auto &row : rows_)
-            wide = std::max(wide, row.size() > i ? row[i].size() : 0);
+            wide = std::max(wide, row.size() > i ? columns_of(row[i]) : 0);
         used += (headings_[i].align == Align::left ? std::min(wide, least_text) : wide) +
                 (i == 0 ? 0 : 2);
         if (i > 0 && used > static_cast<std::size_t>(width))
