@@ -3,6 +3,7 @@
 #include "lib/host/scope.h"
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -42,9 +43,23 @@ struct Systemd {
             return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
                                               "Not yours.");
         sd_bus_message_read(call, "ss", &unit, &mode);
+        systemd.note_description(call);
         for (const char *job : {"/job/other", "/job/1"})
             systemd.end(call, job, unit);
         return sd_bus_reply_method_return(call, "o", "/job/1");
+    }
+
+    /// Writes down the first of the properties.
+    void note_description(sd_bus_message *call) const {
+        const char *key = nullptr;
+        const char *value = nullptr;
+
+        sd_bus_message_enter_container(call, 'a', "(sv)");
+        sd_bus_message_enter_container(call, 'r', "sv");
+        sd_bus_message_read(call, "s", &key);
+        sd_bus_message_read(call, "v", "s", &value);
+        if (key == std::string("Description"))
+            sandbox.write("description", value);
     }
 
     /// Ends a job before its answer is read, which a listener may not miss.
@@ -108,7 +123,7 @@ protected:
         const auto start = std::chrono::steady_clock::now();
 
         try {
-            return "made " + Scope(cgroups_, "x", {member}, true).path();
+            return "made " + Scope(cgroups_, "x", "What it is", {member}, true).path();
         } catch (const Error &error) {
             EXPECT_EQ(error.failure(), failure);
             EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
@@ -124,7 +139,12 @@ protected:
 
 TEST_F(ScopeTest, IsWhereSystemdMovedTheCommandTo) {
     start_systemd(Manner::starts);
-    EXPECT_EQ(Scope(cgroups_, "trial", {member}, true).path(), "/system.slice/trial.scope");
+    EXPECT_EQ(Scope(cgroups_, "trial", "A trial", {member}, true).path(),
+              "/system.slice/trial.scope");
+
+    std::string description;
+    std::getline(std::ifstream(sandbox_.root() / "description"), description);
+    EXPECT_EQ(description, "A trial");
 }
 
 TEST_F(ScopeTest, WhoMayNotIsToldSoAtOnce) {

@@ -160,7 +160,7 @@ private:
 
 /// Not "systemd-run --scope": the command would run before its limits are set.
 std::string start_scope(const Cgroups &cgroups, const std::string &name,
-                        const std::vector<pid_t> &members) {
+                        const std::string &description, const std::vector<pid_t> &members) {
     const std::string unit = name + ".scope";
     const std::string doing = "starting the scope " + unit;
     const std::vector<std::uint32_t> pids(members.begin(), members.end());
@@ -178,8 +178,8 @@ std::string start_scope(const Cgroups &cgroups, const std::string &name,
     const BusMessage call(made);
     for (const int result :
          {lib().append(made, "ss", unit.c_str(), "fail"), lib().open_container(made, 'a', "(sv)"),
-          lib().append(made, "(sv)(sv)(sv)", "Description", "s", "Command under umacct run",
-                       "CollectMode", "s", "inactive-or-failed", "MemoryAccounting", "b", 1),
+          lib().append(made, "(sv)(sv)(sv)", "Description", "s", description.c_str(), "CollectMode",
+                       "s", "inactive-or-failed", "MemoryAccounting", "b", 1),
           lib().open_container(made, 'r', "sv"), lib().append(made, "s", "PIDs"),
           lib().open_container(made, 'v', "au"),
           lib().append_array(made, 'u', pids.data(), pids.size() * sizeof(pids[0])),
@@ -263,11 +263,11 @@ bool systemd_runs() {
     return std::filesystem::is_directory("/run/systemd/system");
 }
 
-Scope::Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members,
-             bool systemd)
+Scope::Scope(const Cgroups &cgroups, const std::string &name, const std::string &description,
+             const std::vector<pid_t> &members, bool systemd)
     : cgroups_(cgroups),
       systemd_(systemd),
-      path_(systemd ? start_scope(cgroups, name, members)
+      path_(systemd ? start_scope(cgroups, name, description, members)
                     : make_directory(cgroups, name, members)) {}
 
 Scope::~Scope() {

@@ -17,9 +17,10 @@ bool systemd_runs();
 class Scope {
 public:
     /// Makes the cgroup and moves the processes into it; it lives for as long as
-    /// one of them does. Throws Error; nothing is left behind then.
-    Scope(const Cgroups &cgroups, const std::string &name, const std::vector<pid_t> &members,
-          bool systemd = systemd_runs());
+    /// one of them does. description: for who asks systemd what it is. Throws Error; nothing
+    /// is left behind then.
+    Scope(const Cgroups &cgroups, const std::string &name, const std::string &description,
+          const std::vector<pid_t> &members, bool systemd = systemd_runs());
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
     Scope(Scope &&) = delete;

@@ -226,7 +226,8 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
     const SignalGuard signals;
     Command command(words, user, signals);
     const Process holder([parent = getpid()] { hold_cgroup(parent); });
-    const Scope cgroup(machine.cgroups(), name, {command.process().pid(), holder.pid()});
+    const Scope cgroup(machine.cgroups(), name, "Command under umacct run",
+                       {command.process().pid(), holder.pid()});
     const Target target{
         .path = cgroup.path(), .id = machine.cgroups().id(cgroup.path()), .pid = {}};
 

@@ -40,7 +40,8 @@ public:
         : module_(module),
           machine_(machine),
           client_(chunk),
-          cgroup_(machine.cgroups(), fmt::format("umacct-verify-{}", getpid()), {client_.pid()}),
+          cgroup_(machine.cgroups(), fmt::format("umacct-verify-{}", getpid()),
+                  "The proof that umacct verify makes", {client_.pid()}),
           id_(machine.cgroups().id(cgroup_.path())) {}
 
     const std::string &path() const { return cgroup_.path(); }
