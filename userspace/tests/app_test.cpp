@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include <unistd.h>
@@ -245,6 +246,17 @@ TEST_F(App, WithoutTheModuleEveryVerbEndsWith3) {
         EXPECT_EQ(ran.code, words.size() == 3 && words[0] == std::string("run") ? 125 : 3);
         EXPECT_NE(ran.err.find("not loaded\nhint: "), std::string::npos) << ran.err;
     }
+}
+
+TEST_F(App, WithoutTheModuleAnEarlierReportStays) {
+    const std::string file = (sandbox_.root() / "took.txt").string();
+    std::string text;
+
+    sandbox_.write("took.txt", "an earlier one");
+    loaded_ = false;
+    EXPECT_EQ(run({"run", "--report", file.c_str(), "true"}).code, 125);
+    std::getline(std::ifstream(file), text);
+    EXPECT_EQ(text, "an earlier one");
 }
 
 TEST_F(App, WithoutPrivilegeChangesEndWith4) {

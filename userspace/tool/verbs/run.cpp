@@ -182,6 +182,19 @@ void report(Module &module, const Machine &machine, const Output &output, const 
     }
 }
 
+/// What was in the file is lost.
+std::ofstream open_report(const Options &options) {
+    std::ofstream file;
+
+    if (options.report.empty())
+        return file;
+    file.open(options.report);
+    if (!file)
+        throw Error(Failure::failed, fmt::format("--report: '{}' can't be written", options.report),
+                    "name a file in a directory that you may write to");
+    return file;
+}
+
 AccountChange parse_change(const Options &options) {
     AccountChange change = parse_limits(options.limits);
 
@@ -212,17 +225,8 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
     const std::string name = name_for(options);
     const std::optional<User> user =
         options.user ? std::optional(find_user(*options.user)) : std::nullopt;
-    std::ofstream file;
-
-    if (!options.report.empty()) {
-        file.open(options.report);
-        if (!file)
-            throw Error(Failure::failed,
-                        fmt::format("--report: '{}' can't be written", options.report),
-                        "name a file in a directory that you may write to");
-    }
-
     Module &module = connection.module(); // before anything is made: it may be missing
+    std::ofstream file = open_report(options);
     const SignalGuard signals;
     Command command(words, user, signals);
     const Process holder([parent = getpid()] { hold_cgroup(parent); });
@@ -233,6 +237,7 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
 
     if (!options.quiet)
         output.warn_if_degraded(module.status());
+    // The command runs all the same; whoever started it must know, however quiet it is to be.
     if (!change.empty())
         report_enforcement(output, set_account(module, target, change));
     if (const auto failure = command.release()) {
