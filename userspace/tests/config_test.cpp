@@ -50,11 +50,23 @@ TEST_F(Config, ExplainsWhichRuleAndWhy) {
     EXPECT_EQ(document["rule"], "models");
     EXPECT_EQ(document["place"]["line"], 5);
     EXPECT_EQ(document["passed"][0]["rule"], "web");
+    EXPECT_EQ(document["settings"], (json{{"hard_bytes", 8ULL << 30}, {"view", true}}));
 
     policy("");
     EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule is for it"),
               std::string::npos);
-    EXPECT_TRUE(run_json({"config", "explain", "ollama", "--json"})["rule"].is_null());
+    const json none = run_json({"config", "explain", "ollama", "--json"});
+    EXPECT_TRUE(none["rule"].is_null());
+    EXPECT_TRUE(none["settings"].is_null());
+
+    policy("[[rule]]\nunit='ollama'\nhard='max'\nsoft='1K'\nthrottle='5ms'\nview=false\n"
+           "charge='on'\n");
+    EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["settings"],
+              (json{{"hard_bytes", nullptr},
+                    {"soft_bytes", 1024},
+                    {"throttle_ns", 5000000},
+                    {"view", false},
+                    {"charge", "on"}}));
 }
 
 TEST_F(Config, ExplainsWhatARuleCouldGoBy) {

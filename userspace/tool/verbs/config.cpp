@@ -81,6 +81,28 @@ std::string words_of(const AccountChange &change) {
     return words;
 }
 
+/// What a rule sets and nothing else, with the keys of an account; null for no rule.
+Json settings_json(const Rule *rule, const AccountChange &change) {
+    Json json = Json::object();
+    const auto limit = [](std::uint64_t bytes) {
+        return bytes == UMACCT_UNLIMITED ? Json(nullptr) : Json(bytes);
+    };
+
+    if (rule == nullptr)
+        return nullptr;
+    if (change.soft)
+        json["soft_bytes"] = limit(*change.soft);
+    if (change.hard)
+        json["hard_bytes"] = limit(*change.hard);
+    if (change.throttle_ns)
+        json["throttle_ns"] = *change.throttle_ns;
+    if (change.view)
+        json["view"] = *change.view;
+    if (change.charge)
+        json["charge"] = name_of(*change.charge);
+    return json;
+}
+
 /// What the policy is for one cgroup.
 struct Found {
     Found(const Machine &machine, const std::string &word)
@@ -153,7 +175,6 @@ void print_names(const Machine &machine, const Output &output, const Found &foun
 int explain(const Machine &machine, const Output &output, const std::string &word) {
     const Found found(machine, word);
     const auto &[policy, target, owner, subject, rule, change] = found;
-    const std::string settings = words_of(change);
     Json passed = Json::array();
 
     if (!output.json)
@@ -175,7 +196,7 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
                          {"labels", owner ? owner->labels : std::vector<std::string>()},
                          {"rule", rule == nullptr ? Json() : Json(rule->name)},
                          {"place", rule == nullptr ? Json() : place_json(rule->place)},
-                         {"settings", settings},
+                         {"settings", settings_json(rule, change)},
                          {"guard", policy.guard ? Json(guard_words(*policy.guard, target.path))
                                                 : Json(nullptr)},
                          {"passed", passed}});
