@@ -365,6 +365,16 @@ TEST_F(App, ATableIsNeverWiderThanTheTerminal) {
     EXPECT_NE(run({"ls", "--flat"}).out.find("  3.00 GiB  4.00 GiB"), std::string::npos);
 }
 
+TEST_F(App, ATargetsSubtreeIsAllThatIsListed) {
+    EXPECT_EQ(run({"ls", "--flat", "--no-header", "-o", "name", "/a.slice"}).out,
+              "/a.slice\n/a.slice/big.service\n/a.slice/small\n");
+    EXPECT_EQ(run_json({"ls", "--json", "--all", "/idle"})["accounts"].size(), 1U);
+    EXPECT_EQ(run({"ps", "--no-header", "-o", "name,account", "/a.slice/small"}).out,
+              "gone (exited)  /a.slice/small\n");
+    EXPECT_EQ(run_json({"ps", "--json", "/a.slice"})["clients"].size(), 2U);
+    EXPECT_EQ(run({"ps", "/idle"}).out, "no process holds memory\n");
+}
+
 TEST_F(App, HelpAndMeantWords) {
     EXPECT_EQ(run({"help", "ls"}).out, run({"ls", "--help"}).out);
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
@@ -544,8 +554,11 @@ TEST_F(App, AnUnknownDriverIsNeverASilentZero) {
 }
 
 TEST_F(App, EveryVerbExplainsItself) {
-    for (const char *verb :
-         {"ls", "ps", "show", "top", "limit", "reserve", "charge", "run", "watch"}) {
+    for (const tool::Verb &each : tool::verbs()) {
+        if (*each.summary == '\0')
+            continue;
+
+        const char *verb = each.name;
         const Ran ran = run({verb, "--help"});
 
         EXPECT_EQ(ran.code, 0);
@@ -595,6 +608,31 @@ TEST_F(App, ASchemaThatAllowsEverythingWouldBeNone) {
     document = json::parse(run({"ls", "--json"}).out);
     document["accounts"][0]["undocumented"] = 1;
     EXPECT_NE(schema_of("ls", document), "");
+}
+
+// Readers that check what they read take what a later version adds.
+TEST_F(App, TheSchemaAsItIsInstalledTakesKeysThatItDoesNotKnow) {
+    const json schema = test::read_json(UMACCT_SOURCE_DIR "/docs/umacct.schema.json");
+    const auto violations = [&](const char *verb, const json &document) {
+        return test::schema_violations(schema, verb, document, test::Keys::any);
+    };
+
+    for (const char *verb : {"ls", "ps", "limit", "charge", "reserve", "doctor", "audit"}) {
+        json document = json::parse(run({verb, "--json"}).out);
+
+        document["of_a_later_version"] = 1;
+        for (const char *list : {"accounts", "clients", "checks", "cgroups"}) {
+            if (document.contains(list))
+                document[list][0]["of_a_later_version"] = 1;
+        }
+        if (verb == std::string("ls"))
+            document["accounts"][2]["owner"]["of_a_later_version"] = 1;
+        EXPECT_EQ(violations(verb, document), "") << verb;
+    }
+
+    json document = json::parse(run({"ls", "--json"}).out);
+    document["accounts"][0]["usage_bytes"] = -1;
+    EXPECT_NE(violations("ls", document), "");
 }
 
 TEST_F(App, NumbersAreBytesAndNoLimitIsNull) {

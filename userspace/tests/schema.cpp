@@ -30,14 +30,16 @@ json strict(json schema) {
 
 } // namespace
 
-std::string schema_violations(const json &schema, const std::string &verb, const json &document) {
+std::string schema_violations(const json &schema, const std::string &verb, const json &document,
+                              Keys keys) {
     const std::string definition = "document_" + verb;
 
     if (!schema.at("definitions").contains(definition))
         throw std::runtime_error("the schema has no definition " + definition);
 
+    const json &definitions = schema["definitions"];
     const json of_verb = {{"$ref", "#/definitions/" + definition},
-                          {"definitions", strict(schema["definitions"])}};
+                          {"definitions", keys == Keys::known ? strict(definitions) : definitions}};
     valijson::Schema parsed;
     valijson::SchemaParser(valijson::SchemaParser::kDraft7)
         .populateSchema(valijson::adapters::NlohmannJsonAdapter(of_verb), parsed);

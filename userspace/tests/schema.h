@@ -8,11 +8,17 @@
 
 namespace umacct::test {
 
+/// Which keys a document may have beside those that the schema knows.
+enum class Keys {
+    known, ///< none: what we print is written down
+    any,   ///< as the schema has it, for readers
+};
+
 /// Says where a document differs from its definition in a schema; empty if it doesn't.
 /// verb: whose document it is; "summary" for none. Throws std::runtime_error if the
 /// schema has no such definition.
 std::string schema_violations(const nlohmann::json &schema, const std::string &verb,
-                              const nlohmann::json &document);
+                              const nlohmann::json &document, Keys keys = Keys::known);
 
 /// Throws std::runtime_error if the file can't be read or is no JSON.
 nlohmann::json read_json(const std::string &file);
