@@ -345,6 +345,15 @@ void read_document(const toml::table &document, Policy &policy, Diagnostics &dia
     reader.refuse_others();
 }
 
+void read_text(const std::string &text, const std::string &file, Policy &policy,
+               Diagnostics &diagnostics) {
+    try {
+        read_document(toml::parse(text, file), policy, diagnostics);
+    } catch (const toml::parse_error &error) {
+        diagnostics.push_back({place_of(error.source()), printable(error.description())});
+    }
+}
+
 void read_file(const std::filesystem::path &file, Policy &policy, Diagnostics &diagnostics) {
     std::ifstream in(file);
     std::ostringstream text;
@@ -353,11 +362,15 @@ void read_file(const std::filesystem::path &file, Policy &policy, Diagnostics &d
         diagnostics.push_back({{.file = file.string()}, "it can't be read"});
         return;
     }
-    try {
-        read_document(toml::parse(text.str(), file.string()), policy, diagnostics);
-    } catch (const toml::parse_error &error) {
-        diagnostics.push_back({place_of(error.source()), printable(error.description())});
-    }
+    read_text(text.str(), file.string(), policy, diagnostics);
+}
+
+/// What was read, as it is tried.
+Policy finished(Policy policy, Diagnostics diagnostics) {
+    if (!diagnostics.empty())
+        throw PolicyError(std::move(diagnostics));
+    std::ranges::stable_sort(policy.rules, std::ranges::greater(), &Rule::priority);
+    return policy;
 }
 
 /// Empty where the pattern fits, or isn't there.
@@ -587,10 +600,15 @@ Policy read_policy(const std::vector<std::filesystem::path> &files) {
 
     for (const auto &file : files)
         read_file(file, policy, diagnostics);
-    if (!diagnostics.empty())
-        throw PolicyError(std::move(diagnostics));
-    std::ranges::stable_sort(policy.rules, std::ranges::greater(), &Rule::priority);
-    return policy;
+    return finished(std::move(policy), std::move(diagnostics));
+}
+
+Policy read_policy(const std::string &text, const std::string &name) {
+    Policy policy;
+    Diagnostics diagnostics;
+
+    read_text(text, name, policy, diagnostics);
+    return finished(std::move(policy), std::move(diagnostics));
 }
 
 } // namespace umacct

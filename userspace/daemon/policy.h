@@ -159,4 +159,7 @@ std::vector<std::filesystem::path> policy_files(const std::filesystem::path &roo
 /// Of several files, the first that says something wins. Throws PolicyError.
 Policy read_policy(const std::vector<std::filesystem::path> &files);
 
+/// The same of one file that was read already. name: what places in it are called by.
+Policy read_policy(const std::string &text, const std::string &name);
+
 } // namespace umacct

@@ -50,6 +50,21 @@ TEST_F(PolicyTest, NoFilesAreAPolicyOfNothing) {
     EXPECT_TRUE(policy.rules.empty());
 }
 
+TEST_F(PolicyTest, ATextIsReadAsAFileIs) {
+    EXPECT_EQ(read_policy("[[rule]]\nunit = 'a'\nview = true\n[[rule]]\nunit = 'b'\nview = true\n"
+                          "priority = 1\n",
+                          "text")
+                  .rules.at(0)
+                  .unit,
+              "b.service");
+    try {
+        read_policy("[[rule]\n", "text");
+        ADD_FAILURE() << "it is no policy";
+    } catch (const PolicyError &error) {
+        EXPECT_EQ(error.diagnostics().at(0).place.text().find("text:1:"), 0U);
+    }
+}
+
 TEST_F(PolicyTest, AllOfIt) {
     const Policy policy = read("[machine]\n"
                                "reserve = '8G'\n"
