@@ -65,6 +65,11 @@ TEST_F(PolicyTest, ATextIsReadAsAFileIs) {
     }
 }
 
+TEST_F(PolicyTest, WhatBeginsNoKeyIsAnErrorAsAllElse) {
+    for (const char *text : {"[,", "[[,]]", "a.,=1", "[a.,]", ",=1"})
+        EXPECT_EQ(problems(text).size(), 1U) << text;
+}
+
 TEST_F(PolicyTest, AllOfIt) {
     const Policy policy = read("[machine]\n"
                                "reserve = '8G'\n"
