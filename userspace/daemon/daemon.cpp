@@ -75,6 +75,10 @@ JournalFields fields_of(const Json &event) {
     return fields;
 }
 
+bool is_due(const std::optional<Enforcer::Clock::time_point> &time) {
+    return time && *time <= Enforcer::Clock::now();
+}
+
 std::string rules_of(const Policy &policy) {
     return fmt::format("{} rule{}", policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
 }
@@ -119,9 +123,9 @@ void Daemon::run() {
             take_changes();
         if (files[1].revents != 0)
             take_signal(signals.get());
-        if (connected_ && enforcer_.due() && *enforcer_.due() <= Enforcer::Clock::now())
+        if (connected_ && is_due(enforcer_.due()))
             enforcer_.retry();
-        if (connected_ && guard_.due() && *guard_.due() <= Enforcer::Clock::now())
+        if (connected_ && is_due(guard_.due()))
             run_guard();
         if (next_tick_ <= Enforcer::Clock::now())
             tick();
@@ -171,7 +175,6 @@ void Daemon::run_guard() {
 
 void Daemon::take_changes() {
     const CgroupWatch::Changes changes = watch_.take();
-
     try {
         enforcer_.follow(changes.appeared, changes.gone);
     } catch (const Error &error) {
@@ -228,19 +231,35 @@ void Daemon::set_headroom() {
 
 void Daemon::tick() {
     next_tick_ = Enforcer::Clock::now() + tick_interval;
+    if (connected_)
+        take_events();
+    if (!connected_)
+        connect();
+    sd_notify(0, "WATCHDOG=1");
+}
+
+/// All that there are: that the module goes comes after whatever it told before.
+void Daemon::take_events() {
     try {
-        // What it tells else is for "umacct watch".
-        if (connected_ && connection_.module().receive(0ms).gone) {
-            log_line(Level::warning, "the module was unloaded, and all limits with it");
-            disconnect();
+        while (Enforcer::Clock::now() < next_tick_) {
+            const EventBatch batch = connection_.module().receive(0ms);
+
+            if (batch.gone || batch.overrun) {
+                log_line(Level::warning,
+                         batch.gone ? "the module was unloaded, and all limits with it"
+                                    : "events were lost, perhaps that the module was unloaded: "
+                                      "all is set again");
+                disconnect();
+                return;
+            }
+            // What it tells else is for "umacct watch".
+            if (batch.none)
+                return;
         }
     } catch (const Error &error) {
         log_error(error);
         disconnect();
     }
-    if (!connected_)
-        connect();
-    sd_notify(0, "WATCHDOG=1");
 }
 
 /// Nothing is seen any more, so nobody is left frozen.

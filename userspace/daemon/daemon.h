@@ -34,6 +34,7 @@ private:
     void reload();
     /// What is to be looked at every second: the module, and that we live.
     void tick();
+    void take_events();
     void connect();
     void disconnect();
     void set_guard();

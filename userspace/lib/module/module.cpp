@@ -72,7 +72,8 @@ void Module::subscribe() {
 
 EventBatch Module::receive(std::chrono::milliseconds timeout) {
     const Received received = transport_->receive(timeout);
-    EventBatch batch{.events = {}, .overrun = received.overrun, .gone = received.gone};
+    EventBatch batch{
+        .events = {}, .overrun = received.overrun, .gone = received.gone, .none = received.none};
 
     for (const Payload &event : received.events)
         batch.events.push_back(decode<Event>(event));

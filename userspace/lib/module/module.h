@@ -17,6 +17,7 @@ struct EventBatch {
     std::vector<Event> events;
     bool overrun = false; ///< this reader was too slow: events were dropped
     bool gone = false;    ///< the module was unloaded
+    bool none = false;    ///< nothing came in that time
 };
 
 /// Every call may throw RequestError (the module refused) or Error.

@@ -238,8 +238,10 @@ public:
         pollfd ready{nl_socket_get_fd(events_.get()), POLLIN, 0};
         Received received;
 
-        if (poll(&ready, 1, timeout.count() < 0 ? -1 : static_cast<int>(timeout.count())) <= 0)
+        if (poll(&ready, 1, timeout.count() < 0 ? -1 : static_cast<int>(timeout.count())) <= 0) {
+            received.none = true;
             return received;
+        }
 
         const int size = receive_datagram(events_.get(), [&](nlmsghdr *header) {
             if (header->nlmsg_type == family_)

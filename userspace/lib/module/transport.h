@@ -21,6 +21,7 @@ struct Received {
     std::vector<Payload> events;
     bool overrun = false; ///< the socket's buffer was full: events were dropped
     bool gone = false;    ///< the module was unloaded
+    bool none = false;    ///< nothing came in that time
 };
 
 class Transport {
