@@ -119,7 +119,7 @@ void Daemon::run() {
         if (poll(files.data(), files.size(), static_cast<int>(patience().count())) < 0 &&
             errno != EINTR)
             throw Error(Failure::failed, "poll: " + std::generic_category().message(errno));
-        if (files[0].revents != 0)
+        if (files[0].revents != 0 || is_due(watch_.due()))
             take_changes();
         if (files[1].revents != 0)
             take_signal(signals.get());
@@ -138,6 +138,8 @@ void Daemon::run() {
 std::chrono::milliseconds Daemon::patience() const {
     auto until = next_tick_;
 
+    if (watch_.due())
+        until = std::min(until, *watch_.due());
     if (connected_ && enforcer_.due())
         until = std::min(until, *enforcer_.due());
     if (connected_ && guard_.due())
@@ -175,6 +177,12 @@ void Daemon::run_guard() {
 
 void Daemon::take_changes() {
     const CgroupWatch::Changes changes = watch_.take();
+
+    if (changes.trouble)
+        log_error(*changes.trouble, "not all cgroups can be followed: what comes may have its "
+                                    "limits some seconds late: ");
+    if (changes.recovered)
+        log_line(Level::notice, "all cgroups are followed again");
     try {
         enforcer_.follow(changes.appeared, changes.gone);
     } catch (const Error &error) {

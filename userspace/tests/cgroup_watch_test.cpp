@@ -1,11 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/host/cgroup_watch.h"
 
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/host/file_descriptor.h"
 
 #include "tests/sandbox.h"
+
+namespace {
+
+/// As where the kernel has no room for another.
+bool full = false;                   // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::set<std::pair<int, int>> there; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+} // namespace
+
+/// The library's, which is found here first. What is watched already needs no room.
+extern "C" int inotify_add_watch(int fd, const char *name, std::uint32_t mask) noexcept {
+    const auto watch = static_cast<int>(syscall(SYS_inotify_add_watch, fd, name, mask));
+
+    if (watch < 0 || there.contains({fd, watch}))
+        return watch;
+    if (full) {
+        inotify_rm_watch(fd, watch);
+        errno = ENOSPC;
+        return -1;
+    }
+    there.emplace(fd, watch);
+    return watch;
+}
 
 namespace umacct {
 namespace {
@@ -14,8 +51,34 @@ using Paths = std::vector<std::string>;
 
 class CgroupWatchTest : public testing::Test {
 protected:
-    void remove(const std::string &path) {
-        std::filesystem::remove_all(sandbox_.cgroup_mount() / path.substr(1));
+    CgroupWatchTest() {
+        full = false;
+        there.clear();
+    }
+
+    std::filesystem::path folder(const std::string &path) const {
+        return sandbox_.cgroup_mount() / path.substr(1);
+    }
+
+    void remove(const std::string &path) const { std::filesystem::remove_all(folder(path)); }
+
+    /// As somebody who looks into it.
+    FileDescriptor held_open(const std::string &path) const {
+        return FileDescriptor(open(folder(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    }
+
+    /// More than the kernel keeps for a reader.
+    void overflow(const std::string &path) const {
+        int most = 0;
+
+        std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> most;
+        // Two of the same after each other would be one.
+        for (int i = 0; i <= most; ++i) {
+            const std::filesystem::path link = folder(path) / (i % 2 == 0 ? "even" : "odd");
+
+            ASSERT_EQ(symlink("nowhere", link.c_str()), 0);
+            ASSERT_EQ(unlink(link.c_str()), 0);
+        }
     }
 
     test::Sandbox sandbox_;
@@ -51,6 +114,120 @@ TEST_F(CgroupWatchTest, WhatGoesAndComesAgain) {
     const CgroupWatch::Changes both = watch.take();
     EXPECT_EQ(both.gone, Paths{"/a"});
     EXPECT_EQ(both.appeared, Paths{"/a"});
+}
+
+TEST_F(CgroupWatchTest, WhatGoesLateDoesNotTakeItsSuccessorAlong) {
+    sandbox_.add_cgroup("/a");
+    CgroupWatch watch(cgroups_);
+
+    watch.take();
+    {
+        const FileDescriptor held = held_open("/a");
+
+        remove("/a");
+        sandbox_.add_cgroup("/a");
+        const CgroupWatch::Changes both = watch.take();
+        EXPECT_EQ(both.gone, Paths{"/a"});
+        EXPECT_EQ(both.appeared, Paths{"/a"});
+    }
+    EXPECT_TRUE(watch.take().gone.empty()) << "the first was gone before";
+    {
+        const FileDescriptor held = held_open("/a");
+
+        remove("/a");
+        sandbox_.add_cgroup("/a");
+    }
+    EXPECT_EQ(watch.take().appeared, Paths{"/a"}) << "both in one reading";
+    sandbox_.add_cgroup("/a/b");
+    EXPECT_EQ(watch.take().appeared, Paths{"/a/b"});
+    remove("/a");
+    const Paths gone = watch.take().gone;
+    EXPECT_EQ(std::set(gone.begin(), gone.end()), (std::set<std::string>{"/a", "/a/b"}));
+}
+
+TEST_F(CgroupWatchTest, WhereTheKernelLostEventsEverythingIsLookedAt) {
+    for (const char *path : {"/busy", "/goes", "/stays", "/again"})
+        sandbox_.add_cgroup(path);
+    CgroupWatch watch(cgroups_);
+
+    watch.take();
+    overflow("/busy");
+    remove("/goes");
+    {
+        const FileDescriptor held = held_open("/again");
+
+        remove("/again");
+        sandbox_.add_cgroup("/again");
+        sandbox_.add_cgroup("/comes");
+    }
+    const CgroupWatch::Changes changes = watch.take();
+    EXPECT_EQ(std::set(changes.gone.begin(), changes.gone.end()),
+              (std::set<std::string>{"/again", "/goes"}));
+    EXPECT_EQ(std::set(changes.appeared.begin(), changes.appeared.end()),
+              (std::set<std::string>{"/again", "/comes"}));
+    EXPECT_FALSE(changes.trouble);
+    remove("/stays");
+    EXPECT_EQ(watch.take().gone, Paths{"/stays"});
+}
+
+TEST_F(CgroupWatchTest, WhereTheKernelHasNoRoomTheyAreLookedForAtIntervals) {
+    sandbox_.add_cgroup("/a");
+    CgroupWatch watch(cgroups_);
+
+    watch.take();
+    EXPECT_FALSE(watch.due());
+    full = true;
+    sandbox_.add_cgroup("/b/c");
+    CgroupWatch::Changes changes = watch.take();
+    EXPECT_EQ(changes.appeared, (Paths{"/b", "/b/c"}));
+    ASSERT_TRUE(changes.trouble);
+    EXPECT_NE(changes.trouble->hint().find("fs.inotify.max_user_watches"), std::string::npos);
+    ASSERT_TRUE(watch.due());
+
+    sandbox_.add_cgroup("/d");
+    changes = watch.take();
+    EXPECT_EQ(changes.appeared, Paths{"/d"}) << "of which the kernel still tells";
+    EXPECT_FALSE(changes.trouble) << "once is enough";
+
+    // Nobody tells of these.
+    sandbox_.add_cgroup("/b/e");
+    remove("/b/c");
+    EXPECT_TRUE(watch.take().appeared.empty());
+    watch.look_now();
+    changes = watch.take();
+    EXPECT_EQ(changes.appeared, Paths{"/b/e"});
+    EXPECT_EQ(changes.gone, Paths{"/b/c"});
+    EXPECT_FALSE(changes.recovered);
+
+    full = false;
+    watch.look_now();
+    changes = watch.take();
+    EXPECT_TRUE(changes.appeared.empty());
+    EXPECT_TRUE(changes.gone.empty());
+    EXPECT_TRUE(changes.recovered);
+    EXPECT_FALSE(watch.due());
+    sandbox_.add_cgroup("/b/e/f");
+    EXPECT_EQ(watch.take().appeared, Paths{"/b/e/f"});
+}
+
+TEST_F(CgroupWatchTest, OnesThatNestTooDeepToBeNamed) {
+    const std::string name(200, 'x');
+    CgroupWatch watch(cgroups_);
+    std::vector<std::unique_ptr<FileDescriptor>> open;
+
+    watch.take();
+    open.push_back(std::make_unique<FileDescriptor>(
+        ::open(folder("/").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    for (int i = 0; i < 30; ++i) {
+        const int at = open.back()->get();
+
+        ASSERT_EQ(mkdirat(at, name.c_str(), 0755), 0);
+        open.push_back(std::make_unique<FileDescriptor>(
+            openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+        EXPECT_FALSE(watch.take().trouble) << "their parents' limits hold";
+    }
+    sandbox_.add_cgroup("/other");
+    EXPECT_EQ(watch.take().appeared, Paths{"/other"});
 }
 
 } // namespace
