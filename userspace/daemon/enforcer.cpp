@@ -58,6 +58,16 @@ private:
     std::string text_;
 };
 
+/// The module takes no soft limit above the hard one. Where one of them is a person's and the
+/// other a rule's, the hard one holds, whosever it is.
+void fit_soft(AccountChange &change, const Account &now) {
+    const std::uint64_t hard = change.hard.value_or(now.hard.value_or(UMACCT_UNLIMITED));
+    const std::uint64_t soft = change.soft.value_or(now.soft.value_or(UMACCT_UNLIMITED));
+
+    if ((change.hard || change.soft) && soft != UMACCT_UNLIMITED && soft > hard)
+        change.soft = hard;
+}
+
 /// What of a change isn't so already, in words; the rest is taken out of it.
 std::string reduce(AccountChange &change, const Account &now) {
     Differences differences;
@@ -278,8 +288,12 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *ru
         const Account now = module.account(id).value_or(Account{});
         // Once it has its name, another rule may say what the last one did.
         AccountChange next = waits ? wanted : with_reset(wanted, last, now);
+        fit_soft(next, now);
+        AccountChange record = waits ? with_rest(wanted, last) : wanted;
+        if (record.soft && next.soft)
+            record.soft = next.soft;
         const std::string words = reduce(next, now);
-        set_.set(id, waits ? with_rest(wanted, last) : wanted);
+        set_.set(id, record);
         if (!next.empty()) {
             try {
                 module.set_account(id, next);

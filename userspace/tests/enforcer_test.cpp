@@ -61,6 +61,8 @@ protected:
                 continue;
             take_limit(account.hard, UMACCT_A_ACCOUNT_HARD);
             take_limit(account.soft, UMACCT_A_ACCOUNT_SOFT);
+            if (account.hard && account.soft && *account.soft > *account.hard)
+                throw RequestError(EINVAL, "the soft limit would be above the hard limit", 0);
             account.view = attribute(UMACCT_A_ACCOUNT_VIEW).value_or(account.view) != 0;
         }
     }
@@ -183,6 +185,37 @@ TEST_F(EnforcerTest, WhereChargingCannotBeLimitsStillCan) {
     enforcer.apply_all();
     EXPECT_TRUE(told_.at(1).starts_with("[machine]: the fake module refuses")) << told_.at(1);
     EXPECT_EQ(hard_set(), Values{gib});
+}
+
+TEST_F(EnforcerTest, ASoftLimitAboveTheHardOneGivesWay) {
+    Enforcer enforcer = this->enforcer("");
+
+    account("/by_hand").soft = 8 * gib;
+    account("/held").hard = 2 * gib;
+    account("/other");
+    enforcer.follow({"/by_hand", "/held", "/other"}, {});
+    enforcer.replace(policy("[[rule]]\ncgroup='/held'\nsoft='3G'\n"
+                            "[[rule]]\ncgroup='/*'\nhard='4G'\n"));
+    EXPECT_EQ(account("/by_hand").hard, 4 * gib) << "which a person's soft limit doesn't prevent";
+    EXPECT_EQ(account("/by_hand").soft, 4 * gib);
+    EXPECT_EQ(account("/held").hard, 2 * gib) << "which is a person's";
+    EXPECT_EQ(account("/held").soft, 2 * gib);
+    EXPECT_EQ(account("/other").hard, 4 * gib);
+    EXPECT_EQ(std::ranges::count_if(told_,
+                                    [](const std::string &line) {
+                                        return line.starts_with("/by_hand: hard max -> 4.00 GiB, "
+                                                                "soft 8.00 GiB -> 4.00 GiB (");
+                                    }),
+              1)
+        << "and that is told";
+
+    fake_.changes.clear();
+    enforcer.apply_all();
+    EXPECT_TRUE(fake_.changes.empty());
+    enforcer.replace(policy(""));
+    EXPECT_EQ(account("/by_hand").hard, std::nullopt);
+    EXPECT_EQ(account("/by_hand").soft, 4 * gib) << "no rule has set one";
+    EXPECT_EQ(account("/held").soft, std::nullopt);
 }
 
 TEST_F(EnforcerTest, AnotherPolicyTakesBackWhatTheLastOneSet) {
