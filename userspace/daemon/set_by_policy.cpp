@@ -122,9 +122,15 @@ AccountChange SetByPolicy::of(std::uint64_t id) const {
 }
 
 void SetByPolicy::set(std::uint64_t id, const AccountChange &change) {
-    if (of(id) == change ||
-        (values_.accounts.size() == most_accounts && !values_.accounts.contains(id)))
+    if (of(id) == change)
         return;
+    if (values_.accounts.size() == most_accounts && !values_.accounts.contains(id)) {
+        if (!std::exchange(told_full_, true))
+            tell_(fmt::format("rules set something for more than {} cgroups: of others, it stays "
+                              "when the rules are gone",
+                              most_accounts));
+        return;
+    }
     if (change.empty())
         values_.accounts.erase(id);
     else

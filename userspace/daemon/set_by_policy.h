@@ -61,8 +61,9 @@ private:
     std::filesystem::path file_;
     std::string boot_id_;
     Values values_;
-    std::size_t room_ = 0; ///< how many lines may be appended before the file is written anew
-    bool told_ = false;    ///< that it can't be written
+    std::size_t room_ = 0;   ///< how many lines may be appended before the file is written anew
+    bool told_ = false;      ///< that it can't be written
+    bool told_full_ = false; ///< that there are more accounts than it keeps
 };
 
 } // namespace umacct

@@ -263,6 +263,16 @@ TEST_F(EnforcerTest, WhatWaitsForItsNameKeepsWhatItHad) {
     EXPECT_EQ(account(path).hard, std::nullopt);
 }
 
+TEST_F(EnforcerTest, MoreThanItKeepsIsToldOnce) {
+    SetByPolicy set(machine_, [this](const std::string &line) { told_.push_back(line); });
+
+    for (std::uint64_t id = 1; id <= 16386; ++id)
+        set.set(id, {.hard = gib});
+    EXPECT_EQ(set.values().accounts.size(), 16384U);
+    ASSERT_EQ(told_.size(), 1U);
+    EXPECT_NE(told_[0].find("more than 16384 cgroups"), std::string::npos) << told_[0];
+}
+
 TEST_F(EnforcerTest, LabelsThatComeLate) {
     const test::RuntimeFolders folders(sandbox_);
     Enforcer enforcer = this->enforcer("[[rule]]\nlabel='tier=batch'\nhard='1G'\n");
