@@ -259,7 +259,14 @@ void Enforcer::apply(const std::string &path, Undos *undos) {
                                       .inside = is_made_inside(path, machine_.owners())});
     const bool waits = policy_.needs_names() && waits_for_name(path, owner);
 
-    change(path, known->second, rule, waits, undos);
+    const AccountChange wanted = policy_.change(path, rule, total_);
+    std::string source = "no rule is for it any more";
+
+    if (rule != nullptr)
+        source = fmt::format("{}, {}", rule->name, rule->place.text());
+    else if (!wanted.empty())
+        source = "[machine]";
+    change(path, known->second, wanted, source, waits, undos);
 }
 
 void Enforcer::try_to_apply(const std::string &path) {
@@ -272,10 +279,8 @@ void Enforcer::try_to_apply(const std::string &path) {
     }
 }
 
-void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *rule, bool waits,
-                      Undos *undos) {
-    const AccountChange wanted = rule != nullptr ? rule->change(total_) : AccountChange{};
-
+void Enforcer::change(const std::string &path, std::uint64_t &id, const AccountChange &wanted,
+                      const std::string &source, bool waits, Undos *undos) {
     if (wanted.empty() && set_.values().accounts.empty())
         return;
     try {
@@ -303,10 +308,7 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const Rule *ru
             }
             if (undos != nullptr)
                 undos->push_back({path, id, before(next, now)});
-            tell_(fmt::format("{}: {} ({})", printable(path), words,
-                              rule != nullptr
-                                  ? fmt::format("{}, {}", rule->name, rule->place.text())
-                                  : "no rule is for it any more"));
+            tell_(fmt::format("{}: {} ({})", printable(path), words, source));
         }
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || machine_.cgroups().exists(path))

@@ -61,9 +61,9 @@ private:
     void apply(const std::string &path, Undos *undos);
     /// The same; what the module refuses is told.
     void try_to_apply(const std::string &path);
-    /// waits: its name may come yet, so that nothing is taken from it.
-    void change(const std::string &path, std::uint64_t &id, const Rule *rule, bool waits,
-                Undos *undos);
+    /// source: who says so. waits: its name may come yet, so that nothing is taken from it.
+    void change(const std::string &path, std::uint64_t &id, const AccountChange &wanted,
+                const std::string &source, bool waits, Undos *undos);
     bool waits_for_name(const std::string &path, const std::optional<Owner> &owner);
     void roll_back(const Undos &undos, const Status &status);
 

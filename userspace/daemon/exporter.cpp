@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/policy.h"
 #include "lib/error.h"
 
 namespace umacct {
@@ -25,6 +26,7 @@ namespace {
 constexpr unsigned int longest_idle_s = 10;
 constexpr unsigned int most_connections = 16;
 constexpr int backlog = 16;
+constexpr std::size_t usual_top = 50;
 
 MHD_Result handle(void *self, MHD_Connection *connection, const char *url, const char *method,
                   const char * /*version*/, const char * /*upload*/, std::size_t *upload_size,
@@ -118,6 +120,18 @@ Exporter::Answer Exporter::answer(std::string_view method, std::string_view url,
         connection_.reset();
         return {.status = MHD_HTTP_INTERNAL_SERVER_ERROR,
                 .body = fmt::format("{}\n", error.what())};
+    }
+}
+
+std::size_t top_of(std::optional<std::size_t> asked, const std::filesystem::path &root) {
+    if (asked)
+        return *asked;
+    try {
+        return read_policy(policy_files(root)).exporter_top.value_or(usual_top);
+    } catch (const PolicyError &error) {
+        // umacctd says it, too: figures are worth more than how many of them.
+        log_error(error);
+        return usual_top;
     }
 }
 

@@ -2,7 +2,12 @@
 /// Answers HTTP requests for the metrics, on sockets that it was given.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/metrics.h"
@@ -41,6 +46,9 @@ private:
     std::size_t top_;
     std::vector<std::unique_ptr<MHD_Daemon, Stop>> servers_;
 };
+
+/// How many accounts are told one by one: as was asked for, as the policy below root says, or 50.
+std::size_t top_of(std::optional<std::size_t> asked, const std::filesystem::path &root);
 
 /// Sockets that listen: at 127.0.0.1; and in the file system, for the owner and the group.
 /// Throw Error.

@@ -20,7 +20,7 @@ namespace {
 struct Options {
     std::optional<std::uint16_t> port;
     std::optional<std::string> socket;
-    std::size_t top = 50;
+    std::optional<std::size_t> top;
     bool print = false;
 };
 
@@ -34,7 +34,8 @@ void serve(umacct::Connection &connection, umacct::Machine &machine, const Optio
         sockets.push_back(umacct::listen_at_port(*options.port));
     if (options.socket)
         sockets.push_back(umacct::listen_at_path(*options.socket));
-    umacct::Exporter exporter(connection, machine, options.top, sockets);
+    const std::size_t top = umacct::top_of(options.top, machine.root());
+    umacct::Exporter exporter(connection, machine, top, sockets);
     std::vector<pollfd> files{{signals.get(), POLLIN, 0}};
     for (const int fd : exporter.fds())
         files.push_back({fd, POLLIN, 0});
@@ -59,7 +60,8 @@ int main(int argc, char **argv) {
     app.set_version_flag("-V,--version", "umacct-exporter " UMACCT_VERSION);
     app.add_option("-p,--port", options.port, "listen there, at 127.0.0.1");
     app.add_option("-s,--socket", options.socket, "listen at that path");
-    app.add_option("-t,--top", options.top, "accounts to tell one by one; 50 unless told");
+    app.add_option("-t,--top", options.top,
+                   "accounts to tell one by one, rather than as the policy says; 50 unless told");
     app.add_flag("-P,--print", options.print,
                  "print the metrics and end, for node_exporter's text files");
     try {
@@ -70,7 +72,9 @@ int main(int argc, char **argv) {
         umacct::Connection connection(umacct::connect_netlink);
         umacct::Machine machine("/proc", "/");
         if (options.print)
-            fmt::print("{}", umacct::metrics_text(connection, machine, {.top = options.top}));
+            fmt::print("{}",
+                       umacct::metrics_text(connection, machine,
+                                            {.top = umacct::top_of(options.top, machine.root())}));
         else
             serve(connection, machine, options);
         return 0;

@@ -271,6 +271,7 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
     Reader reader(table, "[machine]", diagnostics);
     const auto reserve = reader.text("reserve", read_reserve);
     const auto charge = reader.text("charge", read_switch);
+    const auto view = reader.flag("view");
     const auto headroom = reader.text("headroom", read_reserve);
     const auto headroom_blocks = reader.text("headroom_blocks", parse_block);
     const auto headroom_anonymous = reader.flag("headroom_anonymous");
@@ -282,6 +283,7 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
     reader.refuse_others();
     first(policy.reserve, reserve);
     first(policy.charge, charge);
+    first(policy.view, view);
     first(policy.headroom, headroom);
     first(policy.headroom_blocks, headroom_blocks);
     first(policy.headroom_anonymous, headroom_anonymous);
@@ -313,6 +315,17 @@ void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnosti
         policy.guard = std::move(guard);
 }
 
+void read_exporter(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
+    Reader reader(table, "[exporter]", diagnostics);
+    const auto top = reader.number("top");
+
+    reader.refuse_others();
+    if (top && *top < 0)
+        reader.diagnostic(*table.get("top"), "top is how many: 0 or more");
+    else if (top && !policy.exporter_top)
+        policy.exporter_top = static_cast<std::size_t>(*top);
+}
+
 void read_rules(const toml::array &array, Policy &policy, Diagnostics &diagnostics) {
     for (const toml::node &node : array) {
         Rule rule = read_rule(*node.as_table(), diagnostics);
@@ -337,6 +350,12 @@ void read_document(const toml::table &document, Policy &policy, Diagnostics &dia
             read_guard(*table, policy, diagnostics);
         else
             reader.diagnostic(*guard, "guard is a table: [guard]");
+    }
+    if (const toml::node *exporter = reader.take("exporter")) {
+        if (const toml::table *table = exporter->as_table())
+            read_exporter(*table, policy, diagnostics);
+        else
+            reader.diagnostic(*exporter, "exporter is a table: [exporter]");
     }
     if (const toml::node *rules = reader.take("rule")) {
         if (const toml::array *array = rules->as_array(); array && array->is_array_of_tables())
@@ -493,6 +512,15 @@ const Rule *Policy::match(const Subject &subject) const {
         std::ranges::find_if(rules, [&](const Rule &rule) { return fit(rule, subject).fits; });
 
     return found == rules.end() ? nullptr : &*found;
+}
+
+AccountChange Policy::change(std::string_view path, const Rule *rule, std::uint64_t total) const {
+    AccountChange change = rule != nullptr ? rule->change(total) : AccountChange{};
+
+    // Of the machine itself, [machine] says it, whatever a rule for "/**" does.
+    if (path == "/" && view)
+        change.view = view;
+    return change;
 }
 
 bool Policy::needs_names() const {

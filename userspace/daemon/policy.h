@@ -110,14 +110,19 @@ struct Subject {
 struct Policy {
     std::optional<Amount> reserve; ///< 0: off
     std::optional<umacct_charge_mode> charge;
+    std::optional<bool> view; ///< the root's, which all inherit
     std::optional<GuardPolicy> guard;
     std::optional<Amount> headroom; ///< 0: off
     std::optional<std::uint64_t> headroom_blocks;
     std::optional<bool> headroom_anonymous;
+    std::optional<std::size_t> exporter_top; ///< how many accounts it tells one by one
     std::vector<Rule> rules; ///< as they are tried: by priority, then as they were read
 
     /// The first rule that is for it; null for none.
     const Rule *match(const Subject &subject) const;
+
+    /// What that cgroup gets, by what match() found for it.
+    AccountChange change(std::string_view path, const Rule *rule, std::uint64_t total) const;
 
     bool needs_names() const;
     bool needs_labels() const;

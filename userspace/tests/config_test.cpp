@@ -35,6 +35,14 @@ TEST_F(Config, ChecksWithoutAModule) {
     EXPECT_EQ(document["problems"][0]["place"]["column"], 11);
 }
 
+TEST_F(Config, ExplainsTheMachinesView) {
+    policy("[machine]\nview=true\n");
+    EXPECT_NE(run({"config", "explain", "/"}).out.find("  by [machine]: view on\n"),
+              std::string::npos);
+    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule is for it"),
+              std::string::npos);
+}
+
 TEST_F(Config, ExplainsWhichRuleAndWhy) {
     policy("[[rule]]\nname='web'\nunit='nginx'\nhard='1G'\n"
            "[[rule]]\nname='models'\nunit='ollama'\nhard='50%'\nview=true\n"

@@ -263,6 +263,20 @@ TEST_F(EnforcerTest, WhatWaitsForItsNameKeepsWhatItHad) {
     EXPECT_EQ(account(path).hard, std::nullopt);
 }
 
+TEST_F(EnforcerTest, TheMachinesView) {
+    Enforcer enforcer = this->enforcer("[machine]\nview=true\n");
+
+    account("/");
+    account("/a");
+    enforcer.follow({"/", "/a"}, {});
+    EXPECT_TRUE(account("/").view);
+    EXPECT_FALSE(account("/a").view) << "it inherits";
+    ASSERT_EQ(told_.size(), 1U);
+    EXPECT_EQ(told_[0], "/: view off -> on ([machine])");
+    enforcer.replace(policy(""));
+    EXPECT_FALSE(account("/").view);
+}
+
 TEST_F(EnforcerTest, MoreThanItKeepsIsToldOnce) {
     SetByPolicy set(machine_, [this](const std::string &line) { told_.push_back(line); });
 

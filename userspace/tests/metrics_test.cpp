@@ -150,6 +150,17 @@ TEST_F(Metrics, AModuleThatGoesMeanwhileIsNone) {
     EXPECT_TRUE(has(text(), "umacct_up 1"));
 }
 
+TEST_F(Metrics, HowManyThePolicySays) {
+    const auto root = sandbox_.root();
+
+    EXPECT_EQ(top_of({}, root), 50U);
+    sandbox_.write("etc/umacct.toml", "[exporter]\ntop = 7\n");
+    EXPECT_EQ(top_of({}, root), 7U);
+    EXPECT_EQ(top_of(3, root), 3U);
+    sandbox_.write("etc/umacct.toml", "[exporter\n");
+    EXPECT_EQ(top_of({}, root), 50U) << "there are figures all the same";
+}
+
 TEST_F(Metrics, Requests) {
     Exporter exporter(connection_, machine_, 50, {});
 

@@ -179,9 +179,32 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
                    "from 4.00 KiB on");
     expect_problem("[machine]\nheadrom = '1G'\n",
                    "umacct.toml:2:1: [machine] has no 'headrom'; it may have reserve, charge, "
-                   "headroom, headroom_blocks, headroom_anonymous");
+                   "view, headroom, headroom_blocks, headroom_anonymous");
     expect_problem("[machine\n", "umacct.toml:1:9: Error while parsing table header: "
                                  "expected ']', saw '\\n'");
+}
+
+TEST_F(PolicyTest, TheMachinesView) {
+    const Policy policy = read("[machine]\nview=true\n[[rule]]\ncgroup='/**'\nview=false\n");
+    const Rule *rule = &policy.rules.at(0);
+
+    EXPECT_EQ(policy.change("/", rule, gib).view, true);
+    EXPECT_EQ(policy.change("/", nullptr, gib).view, true);
+    EXPECT_EQ(policy.change("/a", rule, gib).view, false);
+    EXPECT_TRUE(policy.change("/a", nullptr, gib).empty());
+    expect_problem("[machine]\nview='on'\n", "umacct.toml:2:6: view is true or false");
+}
+
+TEST_F(PolicyTest, TheExporters) {
+    EXPECT_EQ(read("[exporter]\ntop=7\n").exporter_top, 7U);
+    EXPECT_FALSE(read("[exporter]\n").exporter_top);
+    sandbox_.write("etc/umacct.toml.d/a.toml", "[exporter]\ntop=9\n");
+    EXPECT_EQ(read("[exporter]\ntop=7\n").exporter_top, 9U);
+    expect_problem("[exporter]\ntop=-1\n", "umacct.toml:2:5: top is how many: 0 or more");
+    expect_problem("[exporter]\ntop='9'\n", "umacct.toml:2:5: top is a whole number");
+    expect_problem("[exporter]\nport=1\n",
+                   "umacct.toml:2:1: [exporter] has no 'port'; it may have top");
+    expect_problem("exporter=1\n", "umacct.toml:1:10: exporter is a table: [exporter]");
 }
 
 TEST_F(PolicyTest, AllProblemsAreTold) {

@@ -81,14 +81,14 @@ std::string words_of(const AccountChange &change) {
     return words;
 }
 
-/// What a rule sets and nothing else, with the keys of an account; null for no rule.
+/// What is set and nothing else, with the keys of an account; null where no rule is for it.
 Json settings_json(const Rule *rule, const AccountChange &change) {
     Json json = Json::object();
     const auto limit = [](std::uint64_t bytes) {
         return bytes == UMACCT_UNLIMITED ? Json(nullptr) : Json(bytes);
     };
 
-    if (rule == nullptr)
+    if (rule == nullptr && change.empty())
         return nullptr;
     if (change.soft)
         json["soft_bytes"] = limit(*change.soft);
@@ -113,7 +113,7 @@ struct Found {
                   .owner = owner ? &*owner : nullptr,
                   .inside = is_made_inside(target.path, machine.owners())},
           rule(policy.match(subject)),
-          change(rule == nullptr ? AccountChange{} : rule->change(machine.meminfo().total())) {}
+          change(policy.change(target.path, rule, machine.meminfo().total())) {}
 
     Policy policy;
     Target target;
@@ -126,7 +126,7 @@ struct Found {
 int apply(Module &module, const Machine &machine, Output &output, const std::string &word) {
     const Found found(machine, word);
 
-    if (found.rule != nullptr)
+    if (!found.change.empty())
         return change_account(module, machine, output, found.target, found.change);
     if (output.json)
         output.document({{"accounts", Json::array()}});
@@ -172,6 +172,15 @@ void print_names(const Machine &machine, const Output &output, const Found &foun
         fmt::print(output.out, "  label {}\n", printable(label));
 }
 
+std::string source_of(const Found &found) {
+    const std::string words = words_of(found.change);
+
+    if (found.rule != nullptr)
+        return printable(
+            fmt::format("by {} ({}): {}", found.rule->name, found.rule->place.text(), words));
+    return found.change.empty() ? "no rule is for it" : fmt::format("by [machine]: {}", words);
+}
+
 int explain(const Machine &machine, const Output &output, const std::string &word) {
     const Found found(machine, word);
     const auto &[policy, target, owner, subject, rule, change] = found;
@@ -200,11 +209,8 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
                          {"guard", policy.guard ? Json(guard_words(*policy.guard, target.path))
                                                 : Json(nullptr)},
                          {"passed", passed}});
-    else if (rule != nullptr)
-        fmt::print(output.out, "  by {} ({}): {}\n", printable(rule->name),
-                   printable(rule->place.text()), words_of(change));
     else
-        fmt::print(output.out, "  no rule is for it\n");
+        fmt::print(output.out, "  {}\n", source_of(found));
     if (policy.guard && !output.json)
         fmt::print(output.out, "  the guard: {}\n", guard_words(*policy.guard, target.path));
     return 0;
