@@ -79,6 +79,11 @@ bool is_due(const std::optional<Enforcer::Clock::time_point> &time) {
     return time && *time <= Enforcer::Clock::now();
 }
 
+/// For "systemctl status", which has one line for it.
+void tell_state(const std::string &state) {
+    sd_notifyf(0, "STATUS=%s", state.substr(0, state.find('\n')).c_str());
+}
+
 std::string rules_of(const Policy &policy) {
     return fmt::format("{} rule{}", policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
 }
@@ -107,6 +112,9 @@ Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
 void Daemon::run() {
     const FileDescriptor signals = take_signals();
 
+    for (const Diagnostic &problem : problems_of(enforcer_.policy(), machine_.meminfo().total()))
+        log_line(Level::warning,
+                 fmt::format("{}: {}; hard holds", problem.place.text(), problem.text));
     take_changes();
     set_guard();
     connect();
@@ -203,17 +211,24 @@ void Daemon::take_signal(int signals) {
     }
 }
 
+/// Who reloads is told by systemctl whether the signal was sent, and here what came of it.
 void Daemon::reload() {
     sd_notify(0, "RELOADING=1");
     try {
         Policy policy = read_policy(policy_files(machine_.root()));
         const std::string rules = rules_of(policy);
+        auto problems = problems_of(policy, machine_.meminfo().total());
+
+        if (!problems.empty())
+            throw PolicyError(std::move(problems));
 
         // What it did is undone, or the policy would take it for a person's.
         guard_.stop();
         enforcer_.replace(std::move(policy));
         set_guard();
         log_line(Level::info, "the policy was read again: " + rules);
+        if (connected_)
+            tell_state(rules + " in force");
     } catch (const Error &error) {
         if (error.failure() == Failure::missing) {
             disconnect();
@@ -221,6 +236,8 @@ void Daemon::reload() {
             log_line(Level::info, "the policy was read again, for when the module is loaded");
         } else {
             log_error(error, "the policy stays as it was: ");
+            tell_state(fmt::format("{}, as before; another policy was refused: {}",
+                                   rules_of(enforcer_.policy()), error.what()));
         }
     }
     set_headroom();
@@ -286,13 +303,13 @@ void Daemon::connect() {
         told_missing_ = false;
         const std::string state = fmt::format("{} in force", rules_of(enforcer_.policy()));
         log_line(Level::info, state);
-        sd_notifyf(0, "STATUS=%s", state.c_str());
+        tell_state(state);
     } catch (const Error &error) {
         if (error.failure() == Failure::permission)
             throw;
         if (!std::exchange(told_missing_, true)) {
             log_error(error);
-            sd_notifyf(0, "STATUS=waits: %s", error.what());
+            tell_state(fmt::format("waits: {}", error.what()));
         }
     }
 }

@@ -484,6 +484,8 @@ AccountChange Rule::change(std::uint64_t total) const {
         change.soft = soft->of(total);
     if (hard)
         change.hard = hard->of(total);
+    if (change.soft && change.hard && *change.soft != UMACCT_UNLIMITED)
+        change.soft = std::min(*change.soft, *change.hard);
     change.throttle_ns = throttle_ns;
     change.view = view;
     change.charge = charge;
@@ -639,6 +641,21 @@ Policy read_policy(const std::string &text, const std::string &name) {
 
     read_text(text, name, policy, diagnostics);
     return finished(std::move(policy), std::move(diagnostics));
+}
+
+std::vector<Diagnostic> problems_of(const Policy &policy, std::uint64_t total) {
+    Diagnostics diagnostics;
+
+    for (const Rule &rule : policy.rules) {
+        const std::uint64_t soft = rule.soft ? rule.soft->of(total) : 0;
+        const std::uint64_t hard = rule.hard ? rule.hard->of(total) : UMACCT_UNLIMITED;
+
+        if (soft != UMACCT_UNLIMITED && soft > hard)
+            diagnostics.push_back({rule.place, fmt::format("soft is above hard on this machine: "
+                                                           "{}, and {}",
+                                                           format_size(soft), format_size(hard))});
+    }
+    return diagnostics;
 }
 
 } // namespace umacct

@@ -57,7 +57,7 @@ struct Rule {
     std::optional<bool> view;
     std::optional<umacct_charge_mode> charge;
 
-    /// On a machine with so much memory.
+    /// On a machine with so much memory. Where soft is above hard there, it is as hard.
     AccountChange change(std::uint64_t total) const;
 
     /// The folder of drop-ins that systemd reads for the services that the rule is for, and
@@ -166,5 +166,8 @@ Policy read_policy(const std::vector<std::filesystem::path> &files);
 
 /// The same of one file that was read already. name: what places in it are called by.
 Policy read_policy(const std::string &text, const std::string &name);
+
+/// What in it can't hold on a machine with so much memory.
+std::vector<Diagnostic> problems_of(const Policy &policy, std::uint64_t total);
 
 } // namespace umacct

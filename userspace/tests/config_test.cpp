@@ -35,6 +35,19 @@ TEST_F(Config, ChecksWithoutAModule) {
     EXPECT_EQ(document["problems"][0]["place"]["column"], 11);
 }
 
+TEST_F(Config, ChecksSharesByTheMachinesMemory) {
+    // Which is 16 GiB.
+    policy("[[rule]]\ncgroup='/a'\nsoft='50%'\nhard='4G'\n");
+    const Ran wrong = run({"config", "check"});
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_NE(wrong.err.find("umacct.toml:1:1: soft is above hard on this machine: 8.00 GiB, and "
+                             "4.00 GiB\n"),
+              std::string::npos)
+        << wrong.err;
+    policy("[[rule]]\ncgroup='/a'\nsoft='20%'\nhard='4G'\n");
+    EXPECT_EQ(run({"config", "check"}).code, 0);
+}
+
 TEST_F(Config, ExplainsTheMachinesView) {
     policy("[machine]\nview=true\n");
     EXPECT_NE(run({"config", "explain", "/"}).out.find("  by [machine]: view on\n"),

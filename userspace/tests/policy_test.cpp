@@ -184,6 +184,23 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
                                  "expected ']', saw '\\n'");
 }
 
+TEST_F(PolicyTest, SharesAreJudgedByTheMachine) {
+    const Policy policy = read("[[rule]]\ncgroup='/a'\nsoft='50%'\nhard='4G'\n"
+                               "[[rule]]\ncgroup='/b'\nsoft='4G'\nhard='50%'\n"
+                               "[[rule]]\ncgroup='/c'\nsoft='max'\nhard='50%'\n");
+
+    EXPECT_TRUE(problems_of(policy, 8 * gib).empty());
+    const auto problems = problems_of(policy, 128 * gib);
+    ASSERT_EQ(problems.size(), 1U);
+    EXPECT_EQ(problems[0].place.line, 1U);
+    EXPECT_EQ(problems[0].text, "soft is above hard on this machine: 64.00 GiB, and 4.00 GiB");
+    EXPECT_EQ(problems_of(policy, 4 * gib).at(0).place.line, 5U);
+    // The module would refuse it.
+    EXPECT_EQ(policy.rules[0].change(128 * gib).soft, 4 * gib);
+    EXPECT_EQ(policy.rules[0].change(128 * gib).hard, 4 * gib);
+    EXPECT_EQ(policy.rules[2].change(128 * gib).soft, UMACCT_UNLIMITED);
+}
+
 TEST_F(PolicyTest, TheMachinesView) {
     const Policy policy = read("[machine]\nview=true\n[[rule]]\ncgroup='/**'\nview=false\n");
     const Rule *rule = &policy.rules.at(0);

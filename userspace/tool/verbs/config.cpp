@@ -39,15 +39,20 @@ int check(const Machine &machine, const Output &output) {
 
     for (const auto &file : files)
         names.push_back(file.string());
-    try {
-        policy = read_policy(files);
-    } catch (const PolicyError &error) {
-        for (const Diagnostic &problem : error.diagnostics()) {
+    const auto tell = [&](const std::vector<Diagnostic> &found) {
+        for (const Diagnostic &problem : found) {
             problems.push_back({{"place", place_json(problem.place)}, {"text", problem.text}});
             if (!output.json)
                 fmt::print(output.err, "{}: {}\n", printable(problem.place.text()),
                            printable(problem.text));
         }
+    };
+
+    try {
+        policy = read_policy(files);
+        tell(problems_of(policy, machine.meminfo().total()));
+    } catch (const PolicyError &error) {
+        tell(error.diagnostics());
     }
     if (output.json)
         output.document({{"files", names}, {"rules", policy.rules.size()}, {"problems", problems}});
