@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/policy.h"
 
+#include <fstream>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "tests/sandbox.h"
@@ -222,6 +225,41 @@ TEST_F(PolicyTest, TheExporters) {
     expect_problem("[exporter]\nport=1\n",
                    "umacct.toml:2:1: [exporter] has no 'port'; it may have top");
     expect_problem("exporter=1\n", "umacct.toml:1:10: exporter is a table: [exporter]");
+}
+
+std::string contents_of(const std::filesystem::path &file) {
+    std::ostringstream text;
+
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+}
+
+TEST_F(PolicyTest, WhatTheDocumentsShowIsAPolicy) {
+    const std::string fence = "```toml\n";
+    const std::string page = contents_of(UMACCT_SOURCE_DIR "/docs/policy.md");
+    int blocks = 0;
+
+    for (auto at = page.find(fence); at != std::string::npos; at = page.find(fence, at)) {
+        at += fence.size();
+        const std::string block = page.substr(at, page.find("```", at) - at);
+
+        EXPECT_EQ(problems(block), std::vector<std::string>()) << block;
+        ++blocks;
+    }
+    EXPECT_GE(blocks, 5);
+}
+
+TEST_F(PolicyTest, TheFileThatIsInstalledIsOneAndSoAreItsExamples) {
+    std::istringstream lines(contents_of(UMACCT_SOURCE_DIR "/packaging/umacct.toml"));
+    std::string examples;
+
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(line.empty() || line[0] == '#') << "it says something: " << line;
+        if (line.size() > 1 && line[1] != ' ')
+            examples += line.substr(1) + "\n";
+    }
+    EXPECT_EQ(problems(examples), std::vector<std::string>()) << examples;
+    EXPECT_EQ(read(examples).rules.size(), 1U);
 }
 
 TEST_F(PolicyTest, AllProblemsAreTold) {
