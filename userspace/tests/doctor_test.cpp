@@ -69,8 +69,32 @@ TEST_F(Doctor, TheModuleIsMissing) {
     sandbox_.write("sys/module/umacct/taint", "");
     expect("module", "fail", "not loaded", 3);
     expect("signature", "ok", "need not be signed", 3);
+}
+
+TEST_F(Doctor, WhatOfItsSignatureMayKeepTheModuleAway) {
+    const std::string module = "lib/modules/6.12.1-test/updates/dkms/umacct.ko";
+    const std::string list = "sys/firmware/efi/mok-variables/MokListRT";
+
+    loaded_ = false;
+    sandbox_.write("sys/module/umacct/taint", "");
     secure_boot();
-    expect("signature", "warn", "must be signed", 3);
+    expect("signature", "warn", "umacct.ko.xz is compressed", 3);
+    sandbox_.write("lib/modules/6.12.1-test/modules.dep", "kernel/fs/ext4.ko:\n");
+    expect("signature", "ok", "no module yet", 3);
+    sandbox_.write("lib/modules/6.12.1-test/modules.dep", "updates/dkms/umacct.ko: x.ko\n");
+    sandbox_.write(module, "code");
+    expect("signature", "warn", "umacct.ko is not signed", 3);
+    EXPECT_EQ(check("signature")["hint"].get<std::string>().find("mok.pub"), std::string::npos);
+
+    sandbox_.write(module, "code~Module signature appended~\n");
+    expect("signature", "warn", "its key is enrolled can't be seen", 3);
+    sandbox_.write("var/lib/dkms/mok.pub", "certificate");
+    sandbox_.write(list, "another's");
+    expect("signature", "warn", "mok.pub is not enrolled", 3);
+    EXPECT_NE(check("signature")["hint"].get<std::string>().find("dkms/mok.pub"),
+              std::string::npos);
+    sandbox_.write(list, "another's, certificate, a third");
+    expect("signature", "ok", "mok.pub is enrolled", 3);
 }
 
 TEST_F(Doctor, TheModuleCantBeAsked) {

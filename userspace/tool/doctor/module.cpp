@@ -2,6 +2,8 @@
 #include "tool/doctor/check.h"
 
 #include <array>
+#include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -47,6 +49,81 @@ void check_installed(const Examined &at, Findings &found) {
                           "it is gone after a boot");
 }
 
+/// The module's file for the kernel that runs; empty where there is none.
+fs::path module_file(const Examined &at) {
+    const fs::path folder = at.file("lib/modules") / at.release();
+    std::istringstream lines(contents_of(folder / "modules.dep"));
+
+    for (std::string line; std::getline(lines, line);) {
+        const fs::path file = line.substr(0, line.find(':'));
+
+        if (file.filename().string().starts_with("umacct.ko"))
+            return folder / file;
+    }
+    return {};
+}
+
+/// The key that signs what DKMS builds, as it is enrolled; empty where there is none.
+fs::path public_key(const Examined &at) {
+    for (const char *file : {"var/lib/shim-signed/mok/MOK.der", "var/lib/dkms/mok.pub"}) {
+        if (is_there(at.file(file)))
+            return at.file(file);
+    }
+    return {};
+}
+
+/// Empty where that can't be seen.
+std::optional<bool> is_enrolled(const Examined &at, const fs::path &key) {
+    const std::string certificate = contents_of(key);
+
+    for (const char *file :
+         {"sys/firmware/efi/mok-variables/MokListRT",
+          "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"}) {
+        // The certificates are in it as they are.
+        if (const std::string list = contents_of(at.file(file)); !list.empty())
+            return !certificate.empty() && list.find(certificate) != std::string::npos;
+    }
+    return std::nullopt;
+}
+
+std::string how_to_enroll(const fs::path &key) {
+    return fmt::format("mokutil --import {}, then reboot, and choose 'Enroll MOK' there",
+                       key.empty() ? "KEY, which mok_certificate in /etc/dkms/framework.conf names"
+                                   : key.string());
+}
+
+/// What of the module's signature may keep it from being loaded.
+void check_file(const Examined &at, const std::string &text, Findings &found) {
+    constexpr std::string_view magic = "~Module signature appended~\n";
+    const fs::path file = module_file(at);
+    const fs::path key = public_key(at);
+    const auto add = [&](Health health, const std::string &what, const std::string &hint) {
+        found.add(health, "signature", fmt::format("{}; {}", text, what), hint);
+    };
+
+    if (file.empty()) {
+        add(Health::ok, "there is no module yet that must be signed", "");
+    } else if (file.extension() != ".ko") {
+        add(Health::warn,
+            fmt::format("the module must be signed, and {} is compressed", file.string()),
+            fmt::format("modinfo -F signer umacct says who signed it, and nothing if nobody did; "
+                        "where it is signed: {}",
+                        how_to_enroll(key)));
+    } else if (!contents_of(file).ends_with(magic)) {
+        add(Health::warn, fmt::format("{} is not signed, and will not load", file.string()),
+            fmt::format("apt install openssl; dkms install --force umacct/{} -k {}", UMACCT_VERSION,
+                        at.release()));
+    } else if (const auto enrolled = key.empty() ? std::nullopt : is_enrolled(at, key)) {
+        add(*enrolled ? Health::ok : Health::warn,
+            fmt::format("the module is signed, and {} is {}enrolled", key.string(),
+                        *enrolled ? "" : "not "),
+            *enrolled ? "" : how_to_enroll(key));
+    } else {
+        add(Health::warn, "the module is signed; whether its key is enrolled can't be seen here",
+            how_to_enroll(key));
+    }
+}
+
 /// Secure Boot and lockdown let only signed modules in.
 void check_signature(const Examined &at, Findings &found) {
     const std::string lockdown = line_of(at.file("sys/kernel/security/lockdown"));
@@ -60,13 +137,12 @@ void check_signature(const Examined &at, Findings &found) {
     const std::string text = fmt::format("Secure Boot {}, lockdown {}", secure ? "on" : "off",
                                          lockdown.empty() ? "not in this kernel" : lockdown);
 
-    if ((secure || locked) && (is_unsigned || !at.status))
+    if ((secure || locked) && is_unsigned)
         found.add(Health::warn, "signature",
-                  fmt::format("{}; the module {}", text,
-                              is_unsigned ? "is unsigned and will not load again"
-                                          : "must be signed to load"),
-                  "sign it with an enrolled key: with DKMS, mokutil --import /var/lib/dkms/mok.pub "
-                  "(on Ubuntu /var/lib/shim-signed/mok/MOK.der), then reboot");
+                  fmt::format("{}; the module is unsigned and will not load again", text),
+                  "sign it with an enrolled key: with DKMS, " + how_to_enroll(public_key(at)));
+    else if ((secure || locked) && !at.status)
+        check_file(at, text, found);
     else
         found.add(Health::ok, "signature",
                   fmt::format("{}; the module {}", text,
