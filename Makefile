@@ -39,11 +39,14 @@ install: module install-tool install-conf
 install-tool: tool
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
-# The module's parameters, and that it is loaded at boot. What was edited stays.
+# The module's parameters, that it is loaded at boot, and the policy, of which every line is a
+# comment. What was edited stays.
 install-conf:
 	install -D -m 644 packaging/modules-load.conf $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
 	[ -e $(DESTDIR)/etc/modprobe.d/umacct.conf ] || \
 		install -D -m 644 packaging/modprobe.conf $(DESTDIR)/etc/modprobe.d/umacct.conf
+	[ -e $(DESTDIR)/etc/umacct.toml ] || \
+		install -D -m 644 packaging/umacct.toml $(DESTDIR)/etc/umacct.toml
 
 # The module's source, as DKMS takes it.
 install-source: install-conf
@@ -59,18 +62,24 @@ install-source: install-conf
 dkms-install: install-tool install-source
 	dkms install umacct/$(VERSION)
 
+# What runs is stopped first; below DESTDIR nothing does.
 uninstall:
+	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || for service in umacctd umacct-exporter; do \
+		! systemctl cat $$service.service >/dev/null 2>&1 || \
+			systemctl disable --now $$service.service || exit; done
 	[ "$(DESTDIR)" ] || ! [ -e /sys/module/umacct ] || rmmod umacct
 	[ "$(DESTDIR)" ] || ! [ -d $(DKMS_SOURCE) ] || dkms remove umacct/$(VERSION) --all
 	rm -rf $(DESTDIR)$(DKMS_SOURCE) $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
 	! cmp -s packaging/modprobe.conf $(DESTDIR)/etc/modprobe.d/umacct.conf || \
 		rm $(DESTDIR)/etc/modprobe.d/umacct.conf
+	! cmp -s packaging/umacct.toml $(DESTDIR)/etc/umacct.toml || rm $(DESTDIR)/etc/umacct.toml
 	! [ -d $(DESTDIR)/lib/modules ] || \
 		find $(DESTDIR)/lib/modules -name 'umacct.ko*' -delete
 	[ "$(DESTDIR)" ] || depmod -a
 	! [ -e $(BUILD)/install_manifest.txt ] || \
 		sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | xargs rm -f
 	rm -rf $(DESTDIR)$(PREFIX)/share/umacct
+	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || systemctl daemon-reload
 
 # Built in a copy, so that nothing of it lies here; what did not change is not built again.
 deb:
