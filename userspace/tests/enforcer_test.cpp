@@ -2,12 +2,14 @@
 #include "daemon/enforcer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "lib/host/cgroup_watch.h"
 #include "tests/fake_module.h"
 #include "tests/runtime_folders.h"
 #include "tests/sandbox.h"
@@ -458,6 +460,46 @@ TEST_F(NextStart, TheFileStaysSmall) {
     // Of those that went while nobody looked, too.
     start_with("[[rule]]\ncgroup='/*'\nhard='3G'\n");
     EXPECT_EQ(std::ranges::count(written(), '\n'), 4);
+}
+
+/// What the process has for itself, in KiB.
+std::uint64_t anonymous_memory() {
+    std::ifstream file("/proc/self/smaps_rollup");
+
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("Anonymous:"))
+            return std::stoull(line.substr(line.find_first_of("0123456789")));
+    }
+    return 0;
+}
+
+TEST_F(EnforcerTest, CgroupsThatComeAndGoLeaveNothing) {
+    // Ten times as many, and more, by UMACCT_CGROUPS: those take minutes.
+    const char *asked = std::getenv("UMACCT_CGROUPS");
+    const int all = asked != nullptr ? std::stoi(asked) : 5000;
+    constexpr int at_a_time = 100;
+    Enforcer enforcer = this->enforcer("[[rule]]\ncgroup='/*'\nhard='2G'\n");
+    CgroupWatch watch(machine_.cgroups());
+    std::uint64_t at_first = 0;
+
+    for (int done = 0; done < all; done += at_a_time) {
+        for (int i = done; i < done + at_a_time; ++i)
+            sandbox_.add_cgroup("/c" + std::to_string(i));
+        const CgroupWatch::Changes come = watch.take();
+        enforcer.follow(come.appeared, come.gone);
+        for (int i = done; i < done + at_a_time; ++i)
+            std::filesystem::remove(sandbox_.cgroup_mount() / ("c" + std::to_string(i)));
+        const CgroupWatch::Changes go = watch.take();
+        enforcer.follow(go.appeared, go.gone);
+        ASSERT_EQ(fake_.changes.size(), at_a_time + (done == 0 ? 1U : 0U));
+        ASSERT_EQ(enforcer.size(), 1U) << "the root is there";
+        fake_.changes.clear();
+        told_.clear();
+        if (done == all / 10)
+            at_first = anonymous_memory();
+    }
+    // One path that stays of each would be more.
+    EXPECT_LT(anonymous_memory(), at_first + 128);
 }
 
 TEST_F(EnforcerTest, WhatAPersonSetIsNotTakenBack) {
