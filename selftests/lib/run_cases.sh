@@ -10,7 +10,7 @@ dir=$(cd "$(dirname "$0")/.." && pwd)
 glob=${1:-*}
 : "${CASE_TIMEOUT:=600}"
 results=${TMPDIR:-/tmp}/umacct-case.$$
-trap 'rm -f "$results" "$results.expected"' EXIT
+trap 'rm -f "$results" "$results".*' EXIT
 
 # shellcheck source=/dev/null
 . "$dir/lib/heads.sh"
@@ -46,11 +46,15 @@ judge() { # CODE
 	fi
 }
 
-# What the kernel has said so far that no case may make it say; see expect_warning().
+# What the kernel has said so far that no case may make it say.
 trouble() {
+	dmesg 2>/dev/null | grep -E 'WARNING:|BUG:|Oops|UBSAN:|detected stalls|blocked for more'
+}
+
+# Of what it says, in lines, all but what the case said; see expect_warning().
+unexpected() {
 	sed -n 's/^# expected: a warning of the kernel.s in //p' "$results" >"$results.expected"
-	dmesg 2>/dev/null | grep -E 'WARNING:|BUG:|Oops|UBSAN:|detected stalls|blocked for more' |
-		grep -v -F -f "$results.expected"
+	grep -v -F -f "$results.expected"
 }
 
 number=0
@@ -59,11 +63,11 @@ for path in "$@"; do
 	number=$((number + 1))
 	name=${path##*/}
 	start=$(date +%s)
-	: >"$results"
 	trouble_before=$(trouble | wc -l)
 	timeout "$CASE_TIMEOUT" sh "$path" >"$results" 2>&1 </dev/null
 	code=$?
-	trouble | tail -n "+$((trouble_before + 1))" | sed 's/^/not ok - the kernel says: /' >>"$results"
+	trouble | tail -n "+$((trouble_before + 1))" | unexpected >"$results.trouble"
+	sed 's/^/not ok - the kernel says: /' "$results.trouble" >>"$results"
 	sed 's/^/    /' "$results"
 	took="$(($(date +%s) - start)) s"
 	case $(judge "$code") in
