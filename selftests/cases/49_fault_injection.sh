@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # cell: amd64-6.12-debug
-# long: yes
 #
 # Every allocation that umacct makes fails in turn. Whatever could not be done is said and
 # leaves nothing half done; the driver never fails because of it; what can't be recorded is
