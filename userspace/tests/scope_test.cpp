@@ -99,8 +99,12 @@ protected:
                 "--config-file=" + (sandbox_.proc().parent_path() / "bus.conf").string();
             execlp("dbus-daemon", "dbus-daemon", conf.c_str(), "--nofork", nullptr);
         });
-        for (int i = 0; i < 500 && !std::filesystem::exists(socket); ++i)
+        // The socket is there before anybody listens.
+        sd_bus *bus = nullptr;
+        for (int i = 0; i < 500 && sd_bus_open_system(&bus) < 0; ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        ASSERT_NE(bus, nullptr);
+        sd_bus_flush_close_unref(bus);
     }
 
     void TearDown() override { unsetenv("DBUS_SYSTEM_BUS_ADDRESS"); }
@@ -163,7 +167,9 @@ TEST_F(ScopeTest, ACommandThatWasNotMovedIsAnError) {
 }
 
 TEST_F(ScopeTest, WithoutSystemdOnTheBusIsAnError) {
-    EXPECT_NE(error(Failure::failed).find("starting the scope x.scope: "), std::string::npos);
+    const std::string text = error(Failure::failed);
+
+    EXPECT_TRUE(text.starts_with("starting the scope x.scope: ")) << text;
 }
 
 } // namespace
