@@ -30,6 +30,8 @@ using namespace std::chrono_literals;
 
 constexpr auto tick_interval = 1s;
 
+constexpr const char *unloaded = "the module was unloaded, and all limits with it";
+
 /// Of what the guard did, in the journal: "journalctl MESSAGE_ID=...".
 constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
 
@@ -109,6 +111,21 @@ Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
       watch_(machine_.cgroups()),
       headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}
 
+/// Work for which the module has to be there. Whether it still is may show here or by its
+/// last event, whichever comes first.
+template <class Work>
+void Daemon::unless_it_goes(Work work) {
+    try {
+        work();
+    } catch (const Error &error) {
+        if (error.failure() != Failure::missing)
+            throw;
+        if (connected_)
+            log_line(Level::warning, unloaded);
+        disconnect();
+    }
+}
+
 void Daemon::run() {
     const FileDescriptor signals = take_signals();
 
@@ -132,7 +149,7 @@ void Daemon::run() {
         if (files[1].revents != 0)
             take_signal(signals.get());
         if (connected_ && is_due(enforcer_.due()))
-            enforcer_.retry();
+            unless_it_goes([this] { enforcer_.retry(); });
         if (connected_ && is_due(guard_.due()))
             run_guard();
         if (next_tick_ <= Enforcer::Clock::now())
@@ -175,10 +192,9 @@ void Daemon::set_guard() {
 
 void Daemon::run_guard() {
     try {
-        guard_.run();
+        unless_it_goes([this] { guard_.run(); });
     } catch (const Error &error) {
-        if (error.failure() != Failure::missing)
-            log_error(error, "guard: ");
+        log_error(error, "guard: ");
         disconnect();
     }
 }
@@ -191,13 +207,7 @@ void Daemon::take_changes() {
                                     "limits some seconds late: ");
     if (changes.recovered)
         log_line(Level::notice, "all cgroups are followed again");
-    try {
-        enforcer_.follow(changes.appeared, changes.gone);
-    } catch (const Error &error) {
-        if (error.failure() != Failure::missing)
-            throw;
-        disconnect();
-    }
+    unless_it_goes([&] { enforcer_.follow(changes.appeared, changes.gone); });
 }
 
 void Daemon::take_signal(int signals) {
@@ -271,7 +281,7 @@ void Daemon::take_events() {
 
             if (batch.gone || batch.overrun) {
                 log_line(Level::warning,
-                         batch.gone ? "the module was unloaded, and all limits with it"
+                         batch.gone ? unloaded
                                     : "events were lost, perhaps that the module was unloaded: "
                                       "all is set again");
                 disconnect();

@@ -39,6 +39,8 @@ private:
     void disconnect();
     void set_guard();
     void run_guard();
+    template <class Work>
+    void unless_it_goes(Work work);
     /// As the policy says.
     void set_headroom();
     std::chrono::milliseconds patience() const;

@@ -66,6 +66,11 @@ protected:
         return true;
     }
 
+    /// It begins by connecting for the cgroups that there are, and then to listen.
+    bool connects_anew() {
+        return eventually([this] { return connected_ > 2; });
+    }
+
     test::Sandbox sandbox_;
     test::FakeModule fake_;
     std::atomic<int> connected_ = 0; ///< how often
@@ -77,7 +82,7 @@ TEST_F(DaemonTest, ThatTheModuleWentIsHeardBehindWhatItToldBefore) {
     for (std::uint64_t i = 0; i < 100; ++i)
         fake_.to_receive.push_back({.events = {test::encode(Event{.sequence = i})}});
     start();
-    EXPECT_TRUE(eventually([this] { return connected_ > 1; }));
+    EXPECT_TRUE(connects_anew());
 }
 
 TEST_F(DaemonTest, WhereEventsWereLostItIsAskedAnew) {
@@ -85,7 +90,20 @@ TEST_F(DaemonTest, WhereEventsWereLostItIsAskedAnew) {
                         {.none = true},    {.none = true}, {.none = true}, {.none = true},
                         {.none = true},    {.none = true}, {.none = true}, {.none = true}};
     start();
-    EXPECT_TRUE(eventually([this] { return connected_ > 1; }));
+    EXPECT_TRUE(connects_anew());
+}
+
+TEST_F(DaemonTest, ItOutlivesAModuleThatGoesWhileANameIsAwaited) {
+    const std::string id(64, 'a');
+
+    sandbox_.write("etc/umacct.toml", "[[rule]]\ncontainer='llm'\nhard='1G'\n");
+    sandbox_.add_cgroup("/machine.slice/libpod-" + id + ".scope");
+    fake_.to_receive.resize(10000, {.none = true});
+    fake_.on_change = [] { throw Error(Failure::missing, "the fake module goes"); };
+    start();
+    sandbox_.write("var/lib/containers/storage/overlay-containers/containers.json",
+                   R"([{"id":")" + id + R"(","names":["llm"]}])");
+    EXPECT_TRUE(connects_anew());
 }
 
 /// What systemd is told, and shows as the service's state.
