@@ -4,10 +4,11 @@
 #
 # A disk with a whole Debian on it, as people have it before they install our packages.
 
-# What a person has there who runs containers and Prometheus; and what our packages need.
+# What a person has there who runs containers and Prometheus; what our packages need, and
+# later kernels' headers.
 disk_packages() {
 	printf '%s\n' systemd-sysv dbus udev kmod dkms gcc make libc6-dev openssl busybox-static \
-		"linux-image-$arch" "linux-headers-$arch" initramfs-tools podman crun prometheus
+		"linux-image-$arch" "linux-headers-$arch" initramfs-tools pahole podman crun prometheus
 	dpkg-deb -f "$debs"/umacct_*.deb Depends | sed 's/([^)]*)//g; s/|[^,]*//g' | tr -d ' ' | tr , '\n'
 }
 
