@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <system_error>
@@ -32,8 +31,9 @@ constexpr auto tick_interval = 1s;
 
 constexpr const char *unloaded = "the module was unloaded, and all limits with it";
 
-/// Of what the guard did, in the journal: "journalctl MESSAGE_ID=...".
+/// Of what the guard did and what the policy set, in the journal: "journalctl MESSAGE_ID=...".
 constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
+constexpr const char *policy_message = "c3f0a45ed2b84d0f8f52be0b7d1f9a16";
 
 /// What was done, to whom, and the numbers that led to it.
 Json event_of(const Guard::Action &action, const std::string &line, bool failed, bool dry_run) {
@@ -62,21 +62,6 @@ Json event_of(const Guard::Action &action, const std::string &line, bool failed,
     return event;
 }
 
-/// The same in the journal: UMACCT_FLOOR_BYTES and so on.
-JournalFields fields_of(const Json &event) {
-    JournalFields fields{{"MESSAGE_ID", guard_message}};
-
-    for (const auto &[key, value] : event.items()) {
-        std::string name = "UMACCT_" + key;
-
-        std::transform(name.begin(), name.end(), name.begin(),
-                       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-        fields.emplace_back(std::move(name),
-                            value.is_string() ? value.get<std::string>() : value.dump());
-    }
-    return fields;
-}
-
 bool is_due(const std::optional<Enforcer::Clock::time_point> &time) {
     return time && *time <= Enforcer::Clock::now();
 }
@@ -99,13 +84,17 @@ Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
       connection_(std::move(connect)),
       machine_(proc, root),
       enforcer_(connection_, machine_, read_policy(policy_files(root)),
-                [](const std::string &line) { log_line(Level::notice, line); }),
+                [](const std::string &line, const Json &event) {
+                    const bool failed = event.at("failed").get<bool>();
+
+                    log_event(failed ? Level::warning : Level::notice, line, policy_message, event);
+                }),
       guard_(connection_, machine_,
              [this](const Guard::Action &action, const std::string &line, bool failed) {
                  const auto &policy = enforcer_.policy().guard;
                  const Json event = event_of(action, line, failed, policy && policy->dry_run);
 
-                 log_event(failed ? Level::error : Level::warning, line, fields_of(event));
+                 log_event(failed ? Level::error : Level::warning, line, guard_message, event);
                  events_.append(json_text(merged(json_document(""), event)));
              }),
       watch_(machine_.cgroups()),
@@ -130,8 +119,7 @@ void Daemon::run() {
     const FileDescriptor signals = take_signals();
 
     for (const Diagnostic &problem : problems_of(enforcer_.policy(), machine_.meminfo().total()))
-        log_line(Level::warning,
-                 fmt::format("{}: {}; hard holds", problem.place.text(), problem.text));
+        log_line(Level::warning, fmt::format("{}; hard holds", problem.line()));
     take_changes();
     set_guard();
     connect();
@@ -317,8 +305,10 @@ void Daemon::connect() {
     } catch (const Error &error) {
         if (error.failure() == Failure::permission)
             throw;
+        // Who unloads the module knows what he does.
         if (!std::exchange(told_missing_, true)) {
-            log_error(error);
+            log_error(error, "",
+                      error.failure() == Failure::missing ? Level::warning : Level::error);
             tell_state(fmt::format("waits: {}", error.what()));
         }
     }

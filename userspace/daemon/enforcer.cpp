@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
 #include "lib/text.h"
@@ -154,7 +155,9 @@ Enforcer::Enforcer(Connection &connection, Machine &machine, Policy policy, Tell
       policy_(std::move(policy)),
       tell_(std::move(tell)),
       total_(machine.meminfo().total()),
-      set_(machine, tell_) {}
+      set_(machine, [tell = tell_](const std::string &line) {
+          tell(line, {{"failed", true}});
+      }) {}
 
 void Enforcer::follow(const std::vector<std::string> &appeared,
                       const std::vector<std::string> &gone) {
@@ -180,7 +183,7 @@ void Enforcer::apply_all() {
         if (error.failure() == Failure::missing || error.failure() == Failure::permission)
             throw;
         // Where charging can't be, limits still can.
-        tell_(fmt::format("[machine]: {}", error.what()));
+        tell_failure(fmt::format("[machine]: {}", error.what()));
     }
 
     std::unordered_set<std::uint64_t> ids;
@@ -239,12 +242,13 @@ void Enforcer::apply_machine() {
     reset(next.charge, last.charge, now.charge_default, UMACCT_CHARGE_OFF);
     if (next.reserve && *next.reserve != now.reserve) {
         module.set_reserve(*next.reserve);
-        tell_(
-            fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(*next.reserve)));
+        tell_(fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(*next.reserve)),
+              {{"failed", false}, {"reserve_bytes", *next.reserve}});
     }
     if (next.charge && *next.charge != now.charge_default) {
         module.set_charge_default(*next.charge);
-        tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(*next.charge)));
+        tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(*next.charge)),
+              {{"failed", false}, {"charge", name_of(*next.charge)}});
     }
 }
 
@@ -259,14 +263,7 @@ void Enforcer::apply(const std::string &path, Undos *undos) {
                                       .inside = is_made_inside(path, machine_.owners())});
     const bool waits = policy_.needs_names() && waits_for_name(path, owner);
 
-    const AccountChange wanted = policy_.change(path, rule, total_);
-    std::string source = "no rule is for it any more";
-
-    if (rule != nullptr)
-        source = fmt::format("{}, {}", rule->name, rule->place.text());
-    else if (!wanted.empty())
-        source = "[machine]";
-    change(path, known->second, wanted, source, waits, undos);
+    change(path, known->second, policy_.change(path, rule, total_), rule, waits, undos);
 }
 
 void Enforcer::try_to_apply(const std::string &path) {
@@ -275,12 +272,12 @@ void Enforcer::try_to_apply(const std::string &path) {
     } catch (const Error &error) {
         if (error.failure() == Failure::missing)
             throw;
-        tell_(fmt::format("{}: {}", printable(path), error.what()));
+        tell_failure(fmt::format("{}: {}", printable(path), error.what()), path);
     }
 }
 
 void Enforcer::change(const std::string &path, std::uint64_t &id, const AccountChange &wanted,
-                      const std::string &source, bool waits, Undos *undos) {
+                      const Rule *source, bool waits, Undos *undos) {
     if (wanted.empty() && set_.values().accounts.empty())
         return;
     try {
@@ -308,7 +305,14 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const AccountC
             }
             if (undos != nullptr)
                 undos->push_back({path, id, before(next, now)});
-            tell_(fmt::format("{}: {} ({})", printable(path), words, source));
+            Json event = merged({{"failed", false}, {"path", path}}, to_json(next));
+            std::string said_by = wanted.empty() ? "no rule is for it any more" : "[machine]";
+            if (source != nullptr) {
+                event["rule"] = source->name;
+                event["place"] = source->place.text();
+                said_by = fmt::format("{}, {}", source->name, source->place.text());
+            }
+            tell_(fmt::format("{}: {} ({})", printable(path), words, said_by), event);
         }
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || machine_.cgroups().exists(path))
@@ -337,7 +341,7 @@ void Enforcer::roll_back(const Undos &undos, const Status &status) {
         try {
             undo(connection_.module());
         } catch (const Error &error) {
-            tell_(fmt::format("{} can't be put back: {}", what, error.what()));
+            tell_failure(fmt::format("{} can't be put back: {}", what, error.what()));
         }
     };
 
@@ -348,6 +352,14 @@ void Enforcer::roll_back(const Undos &undos, const Status &status) {
     }
     attempt("the reserve", [&](Module &module) { module.set_reserve(status.reserve); });
     attempt("charging", [&](Module &module) { module.set_charge_default(status.charge_default); });
+}
+
+void Enforcer::tell_failure(const std::string &line, const std::string &path) const {
+    Json event{{"failed", true}};
+
+    if (!path.empty())
+        event["path"] = path;
+    tell_(line, event);
 }
 
 } // namespace umacct

@@ -14,6 +14,7 @@
 
 #include "daemon/policy.h"
 #include "daemon/set_by_policy.h"
+#include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/connection.h"
 
@@ -22,8 +23,9 @@ namespace umacct {
 class Enforcer {
 public:
     using Clock = std::chrono::steady_clock;
-    /// Takes a line about what was changed, or could not be.
-    using Tell = std::function<void(const std::string &line)>;
+    /// Takes a line about what was changed, or could not be, and the same for programs: "failed",
+    /// and as far as they are known "path", "rule" and "place" (of the rule) and what was set.
+    using Tell = std::function<void(const std::string &line, const Json &event)>;
 
     Enforcer(Connection &connection, Machine &machine, Policy policy, Tell tell);
 
@@ -61,11 +63,13 @@ private:
     void apply(const std::string &path, Undos *undos);
     /// The same; what the module refuses is told.
     void try_to_apply(const std::string &path);
-    /// source: who says so. waits: its name may come yet, so that nothing is taken from it.
+    /// source: the rule that says so, if one does. waits: its name may come yet, so that nothing is
+    /// taken from it.
     void change(const std::string &path, std::uint64_t &id, const AccountChange &wanted,
-                const std::string &source, bool waits, Undos *undos);
+                const Rule *source, bool waits, Undos *undos);
     bool waits_for_name(const std::string &path, const std::optional<Owner> &owner);
     void roll_back(const Undos &undos, const Status &status);
+    void tell_failure(const std::string &line, const std::string &path = "") const;
 
     Connection &connection_;
     Machine &machine_;

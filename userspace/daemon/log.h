@@ -3,10 +3,9 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "lib/error.h"
+#include "lib/json.h"
 
 namespace umacct {
 
@@ -15,13 +14,11 @@ enum class Level { error = 3, warning = 4, notice = 5, info = 6 };
 
 void log_line(Level level, const std::string &text);
 
-/// Names and values of an entry in the journal.
-using JournalFields = std::vector<std::pair<std::string, std::string>>;
+/// A line that programs are to find, too: in the journal, by the id of its kind, with a field
+/// UMACCT_KEY for each member of the event.
+void log_event(Level level, const std::string &text, const char *message_id, const Json &event);
 
-/// A line that programs are to find, too: in the journal, with these fields.
-void log_event(Level level, const std::string &text, const JournalFields &fields);
-
-/// With its hint.
-void log_error(const Error &error, const std::string &before = "");
+/// With its hint; of a policy, all that is wrong.
+void log_error(const Error &error, const std::string &before = "", Level level = Level::error);
 
 } // namespace umacct

@@ -440,13 +440,10 @@ std::vector<std::string> names_of_image(const std::string &image) {
     return names;
 }
 
-std::string lines_of(const Diagnostics &diagnostics) {
-    std::string lines;
-
-    for (const Diagnostic &diagnostic : diagnostics)
-        lines += fmt::format("{}{}: {}", lines.empty() ? "" : "\n", diagnostic.place.text(),
-                             diagnostic.text);
-    return lines;
+std::string line_of(const Diagnostics &diagnostics) {
+    return fmt::format(
+        "{}{}", diagnostics.front().line(),
+        diagnostics.size() == 1 ? "" : fmt::format(", and {} more", diagnostics.size() - 1));
 }
 
 } // namespace
@@ -604,8 +601,13 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
 }
 
 PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
-    : Error(Failure::usage, lines_of(diagnostics), "see umacct.toml(5)"),
+    : Error(Failure::usage, line_of(diagnostics),
+            "'umacct config check' says all, umacct.toml(5) what can be written"),
       diagnostics_(std::move(diagnostics)) {}
+
+std::string Diagnostic::line() const {
+    return fmt::format("{}: {}", place.text(), text);
+}
 
 std::vector<std::filesystem::path> policy_files(const std::filesystem::path &root) {
     std::vector<std::filesystem::path> files;

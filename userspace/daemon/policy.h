@@ -143,9 +143,11 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 struct Diagnostic {
     Place place;
     std::string text;
+
+    std::string line() const;
 };
 
-/// All that is wrong with a policy.
+/// All that is wrong with a policy; what() has the first of it.
 class PolicyError : public Error {
 public:
     explicit PolicyError(std::vector<Diagnostic> diagnostics);

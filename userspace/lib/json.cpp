@@ -373,6 +373,25 @@ Json to_json(const Owners &owners, const Event &event) {
             {"count", event.count}};
 }
 
+Json to_json(const AccountChange &change) {
+    Json json = Json::object();
+    const auto limit = [](std::uint64_t bytes) {
+        return bytes == UMACCT_UNLIMITED ? Json(nullptr) : Json(bytes);
+    };
+
+    if (change.soft)
+        json["soft_bytes"] = limit(*change.soft);
+    if (change.hard)
+        json["hard_bytes"] = limit(*change.hard);
+    if (change.throttle_ns)
+        json["throttle_ns"] = *change.throttle_ns;
+    if (change.view)
+        json["view"] = *change.view;
+    if (change.charge)
+        json["charge"] = name_of(*change.charge);
+    return json;
+}
+
 Json to_json(const Enforcement &made) {
     return {{"driver_state", name_of(made.driver_state)}, {"not_enforced", made.reason}};
 }

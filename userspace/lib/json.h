@@ -33,6 +33,8 @@ void append_json(std::string &to, const Owners &owners, const Account &account,
                  const MemoryController &memory);
 void append_json(std::string &to, const Owners &owners, const Client &client);
 Json to_json(const Owners &owners, const std::vector<Client> &clients);
+/// What it sets and nothing else, with the keys of an account.
+Json to_json(const AccountChange &change);
 /// What a change's document ends with.
 Json to_json(const Enforcement &made);
 

@@ -33,6 +33,12 @@ TEST_F(Config, ChecksWithoutAModule) {
     const json document = run_json({"config", "check", "--json"});
     EXPECT_EQ(document["problems"].size(), 3U);
     EXPECT_EQ(document["problems"][0]["place"]["column"], 11);
+    const Ran refused = run({"config", "explain", "/a"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("umacct.toml:2:11: reserve is a text, in quotes, and 2 more\nhint: "
+                               "'umacct config check' says all"),
+              std::string::npos)
+        << refused.err;
 }
 
 TEST_F(Config, ChecksSharesByTheMachinesMemory) {

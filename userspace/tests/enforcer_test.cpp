@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "lib/host/cgroup_watch.h"
 #include "tests/fake_module.h"
@@ -42,7 +43,10 @@ protected:
 
     Enforcer enforcer(const std::string &text) {
         return {connection_, machine_, policy(text),
-                [this](const std::string &line) { told_.push_back(line); }};
+                [this](const std::string &line, const Json &event) {
+                    told_.push_back(line);
+                    events_.push_back(event);
+                }};
     }
 
     /// What was set is what the module says from then on.
@@ -103,6 +107,7 @@ protected:
     test::FakeModule fake_;
     bool loaded_ = true;
     std::vector<std::string> told_;
+    std::vector<Json> events_; ///< the same for programs
     Connection connection_{[this] {
         if (!loaded_)
             throw Error(Failure::missing, "the umacct kernel module is not loaded");
@@ -124,6 +129,12 @@ TEST_F(EnforcerTest, WhatAppearsGetsWhatItsRuleSays) {
     EXPECT_TRUE(told_[0].starts_with(
         "/system.slice/ollama.service: hard max -> 8.00 GiB, view off -> on (rule 1, "))
         << told_[0];
+    EXPECT_EQ(events_[0], (Json{{"failed", false},
+                                {"path", service},
+                                {"hard_bytes", 8 * gib},
+                                {"view", true},
+                                {"rule", "rule 1"},
+                                {"place", (root() / "etc/umacct.toml:1:1").string()}}));
 
     // It restarts.
     std::filesystem::remove_all(sandbox_.cgroup_mount() / "system.slice/ollama.service");
@@ -161,6 +172,8 @@ TEST_F(EnforcerTest, WithoutTheModuleNothingIsForgotten) {
     EXPECT_EQ(told_.size(), 3U);
     EXPECT_EQ(told_[0], "reserve 0 B -> 1.00 GiB");
     EXPECT_EQ(told_[1], "charging off -> on");
+    EXPECT_EQ(events_[0], (Json{{"failed", false}, {"reserve_bytes", gib}}));
+    EXPECT_EQ(events_[1], (Json{{"failed", false}, {"charge", "on"}}));
 }
 
 TEST_F(EnforcerTest, ARefusalDoesNotKeepOthersFromTheirs) {
@@ -172,6 +185,7 @@ TEST_F(EnforcerTest, ARefusalDoesNotKeepOthersFromTheirs) {
     enforcer.follow({"/a", "/b", "/vanished"}, {});
     ASSERT_EQ(told_.size(), 2U);
     EXPECT_TRUE(told_[1].starts_with("/b: the fake module refuses")) << told_[1];
+    EXPECT_EQ(events_[1], (Json{{"failed", true}, {"path", "/b"}}));
 }
 
 TEST_F(EnforcerTest, WhereChargingCannotBeLimitsStillCan) {
@@ -318,6 +332,7 @@ protected:
         last.apply_all();
         fake_.changes.clear();
         told_.clear();
+        events_.clear();
     }
 
     void start_with(const std::string &text) {
@@ -347,6 +362,8 @@ TEST_F(NextStart, WhatAGoneRuleSetIsLifted) {
     EXPECT_EQ(told_.back(), "reserve 1.00 GiB -> 0 B");
     ASSERT_EQ(told_.size(), 3U);
     EXPECT_EQ(told_[1], "/b: hard 2.00 GiB -> max, view on -> off (no rule is for it any more)");
+    EXPECT_EQ(events_.at(1),
+              (Json{{"failed", false}, {"path", "/b"}, {"hard_bytes", nullptr}, {"view", false}}));
 
     // What the second one set is remembered likewise, and nothing that it lifted.
     account("/b").hard = 2 * gib;
@@ -495,6 +512,7 @@ TEST_F(EnforcerTest, CgroupsThatComeAndGoLeaveNothing) {
         ASSERT_EQ(enforcer.size(), 1U) << "the root is there";
         fake_.changes.clear();
         told_.clear();
+        events_.clear();
         if (done == all / 10)
             at_first = anonymous_memory();
     }

@@ -86,26 +86,9 @@ std::string words_of(const AccountChange &change) {
     return words;
 }
 
-/// What is set and nothing else, with the keys of an account; null where no rule is for it.
+/// Null where no rule is for it.
 Json settings_json(const Rule *rule, const AccountChange &change) {
-    Json json = Json::object();
-    const auto limit = [](std::uint64_t bytes) {
-        return bytes == UMACCT_UNLIMITED ? Json(nullptr) : Json(bytes);
-    };
-
-    if (rule == nullptr && change.empty())
-        return nullptr;
-    if (change.soft)
-        json["soft_bytes"] = limit(*change.soft);
-    if (change.hard)
-        json["hard_bytes"] = limit(*change.hard);
-    if (change.throttle_ns)
-        json["throttle_ns"] = *change.throttle_ns;
-    if (change.view)
-        json["view"] = *change.view;
-    if (change.charge)
-        json["charge"] = name_of(*change.charge);
-    return json;
+    return rule == nullptr && change.empty() ? Json(nullptr) : to_json(change);
 }
 
 /// What the policy is for one cgroup.
