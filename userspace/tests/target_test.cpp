@@ -160,11 +160,6 @@ TEST_F(Targets, ANameComesBeforeAnIdAndAUnitBeforeANameUnlessItIsATenants) {
     EXPECT_EQ(path("container:4f5a9c0"), std::string("/docker/") + other_id);
 }
 
-TEST(TargetWords, AreOfOneKind) {
-    EXPECT_EQ(name_of(FoundBy::path), "path");
-    EXPECT_EQ(name_of(FoundBy::pid), "pid");
-}
-
 TEST_F(Targets, WhatIsAmbiguousIsRefusedWithTheChoices) {
     const std::string units = error("app.service");
 

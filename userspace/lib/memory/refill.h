@@ -38,8 +38,6 @@ public:
     /// Begins again: what could not be had then perhaps can now.
     void restart() { *this = Refill(need_); }
 
-    const Need &need() const { return need_; }
-
 private:
     Need need_;
     bool exhausted_ = false; ///< there is no more page cache

@@ -225,12 +225,6 @@ std::optional<Target> by_number(const Word &word, const std::vector<Match> &matc
 
 } // namespace
 
-std::string_view name_of(FoundBy found) {
-    static constexpr std::array<std::string_view, 5> names{"path", "unit", "name", "id", "pid"};
-
-    return names.at(static_cast<std::size_t>(found));
-}
-
 bool is_made_inside(std::string_view path, const Owners &owners) {
     for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
         const auto owner = owners.of(at);

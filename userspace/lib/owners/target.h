@@ -21,9 +21,6 @@ struct Target {
     FoundBy found = FoundBy::path;
 };
 
-/// "path", "unit", "name", "id", "pid".
-std::string_view name_of(FoundBy found);
-
 /// Whoever runs in a container, a service or a session can make cgroups in it, with any name.
 bool is_made_inside(std::string_view path, const Owners &owners);
 

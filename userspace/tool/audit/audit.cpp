@@ -9,10 +9,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/memory/zones.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
@@ -50,10 +50,6 @@ struct Audit {
     bool page_pools = false;
     std::vector<Audited> cgroups; ///< by path
 };
-
-std::uint64_t page_size() {
-    return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> pages) {
     return pages ? std::optional(*pages * page_size()) : std::nullopt;
