@@ -68,6 +68,24 @@ umacct doctor >"$TEST_DIR/out"
 is "the doctor finds it" $? 1
 check "by its line" grep -q "^fail  driver: .*$version" "$TEST_DIR/out"
 
+# An update of the driver, under the module that is loaded.
+rmmod nvidia
+altered_driver version "$known.999"
+check "another version of a known series loads" insmod "$TEST_DIR/nvidia.ko"
+version=$(cat /sys/module/nvidia/version)
+is "its version" "${version%.*}" "$known.999"
+is "it is followed" "$(status_field driver_state)" hooked
+is "by its version" "$(status_field driver_version)" "$version"
+start_in leaf holder
+check "the limit from before binds" fails ask holder alloc 1M 8
+is "to the block" "$(usage leaf)" $((2 * MIB))
+tell holder exit
+gone "$pid"
+rmmod nvidia
+altered_driver version 999
+insmod "$TEST_DIR/nvidia.ko"
+version=$(cat /sys/module/nvidia/version)
+
 # Until umacct knows it, an administrator can say which one it is like.
 rmmod umacct
 load umacct like_series="$known"
