@@ -122,6 +122,9 @@ TEST_F(Doctor, NotInstalledForThisKernel) {
 
 TEST_F(Doctor, SecureBootAndLockdown) {
     expect("signature", "ok", "is unsigned, which is well here", 0);
+    sandbox_.write("sys/module/module/parameters/sig_enforce", "Y\n");
+    expect("signature", "warn", "module.sig_enforce on; the module is unsigned", 0);
+    sandbox_.write("sys/module/module/parameters/sig_enforce", "N\n");
     sandbox_.write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
     expect("signature", "warn", "will not load again", 0);
     secure_boot();

@@ -124,7 +124,7 @@ void check_file(const Examined &at, const std::string &text, Findings &found) {
     }
 }
 
-/// Secure Boot and lockdown let only signed modules in.
+/// Secure Boot, lockdown and a kernel that was told so let only signed modules in.
 void check_signature(const Examined &at, Findings &found) {
     const std::string lockdown = line_of(at.file("sys/kernel/security/lockdown"));
     const bool locked = !lockdown.empty() && lockdown.find("[none]") == std::string::npos;
@@ -132,16 +132,19 @@ void check_signature(const Examined &at, Findings &found) {
         at.file("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"));
     // Four bytes of attributes come before the value.
     const bool secure = variable.size() > 4 && variable[4] == '\1';
+    const bool enforced = line_of(at.file("sys/module/module/parameters/sig_enforce")) == "Y";
+    const bool strict = secure || locked || enforced;
     const bool is_unsigned =
         line_of(at.file("sys/module/umacct/taint")).find('E') != std::string::npos;
-    const std::string text = fmt::format("Secure Boot {}, lockdown {}", secure ? "on" : "off",
-                                         lockdown.empty() ? "not in this kernel" : lockdown);
+    const std::string text = fmt::format("Secure Boot {}, lockdown {}{}", secure ? "on" : "off",
+                                         lockdown.empty() ? "not in this kernel" : lockdown,
+                                         enforced ? ", module.sig_enforce on" : "");
 
-    if ((secure || locked) && is_unsigned)
+    if (strict && is_unsigned)
         found.add(Health::warn, "signature",
                   fmt::format("{}; the module is unsigned and will not load again", text),
                   "sign it with an enrolled key: with DKMS, " + how_to_enroll(public_key(at)));
-    else if ((secure || locked) && !at.status)
+    else if (strict && !at.status)
         check_file(at, text, found);
     else
         found.add(Health::ok, "signature",
