@@ -33,39 +33,25 @@ tool_key() {
 }
 
 build_tool() { # READY
-	local to work
+	local to work programs=(umacct umacctd check_json)
+	# There is no HTTP library for the cross compiler.
+	[[ $arch != amd64 ]] || programs+=(umacct-exporter)
 	to=$(userspace_build)
 	work=$1.$$
 	rm -rf "$work"
 	mkdir -p "$work"
 	configure_tool
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
-		cmake --build "$to" --target umacct umacctd check_json -j "$jobs"
+		cmake --build "$to" --target "${programs[@]}" -j "$jobs"
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
-	rm -f "$work/usr/sbin/umacct-exporter"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
+	[[ $arch != amd64 ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
 	install_guest_programs "$work"
 	mv "$work" "$1"
 	forget_old "${1%/*}" "$arch-*" 8
-}
-
-# add_exporter ROOT: installs umacct-exporter. Not for arm64: there is no HTTP library for
-# the cross compiler.
-add_exporter() {
-	[[ $arch == amd64 ]] || return 0
-	with_lock "$(userspace_build)" build_exporter "$1"
-}
-
-build_exporter() { # ROOT
-	local to
-	to=$(userspace_build)
-	configure_tool
-	quietly "$to/exporter.log" cmake --build "$to" --target umacct-exporter -j "$jobs"
-	install -D -s --strip-program="${cross}strip" -t "$1/usr/sbin" "$to/userspace/umacct-exporter"
-	install_libraries "$1" "$1/usr/sbin/umacct-exporter"
 }
 
 # Ninja says "[DONE/TO-DO] ...".
