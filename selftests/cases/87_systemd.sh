@@ -172,25 +172,118 @@ is "there is no drop-in" "$(find /run/systemd -name "*umacct.conf")" ""
 limit_is() { # TARGET BYTES
 	[ "$(target "$1" hard)" = "$2" ]
 }
-sed 's,/usr/local,/usr,' /usr/lib/systemd/system/umacctd.service >/run/systemd/system/umacctd.service
+main_pid() {
+	systemctl show -P MainPID umacctd.service
+}
+restarted() { # PID
+	[ "$(main_pid)" != "$1" ] && [ "$(main_pid)" != 0 ]
+}
+# What it has said since it started.
+has_said() { # PATTERN
+	journalctl -q -o cat "_SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID umacctd.service)" |
+		grep -q "$1"
+}
+frozen() { # UNIT
+	grep -qx 'frozen 1' "$CGROUPS/system.slice/$1.service/cgroup.events"
+}
+obtainable_mib() {
+	echo $(($(available) / MIB))
+}
+# Not after 30 seconds, for which nobody waits here.
+sed 's,/usr/local,/usr,; s/^WatchdogSec=.*/WatchdogSec=5/' /usr/lib/systemd/system/umacctd.service \
+	>/run/systemd/system/umacctd.service
 systemctl daemon-reload
-printf '[[rule]]\nunit = "kept"\nhard = "4M"\n' >/etc/umacct.toml
+printf '[[rule]]\nname = "keep"\nunit = "kept"\nhard = "4M"\n' >/etc/umacct.toml
 check "umacctd starts, confined as its unit says" systemctl start umacctd.service
 check "and a service" systemd-run --quiet --unit kept sleep 1000
 check "which has its limit" eventually limit_is kept.service $((4 * MIB))
+check "programs find that in the journal, by its fields" eventually \
+	sh -c "journalctl -q -o cat UMACCT_PATH=/system.slice/kept.service UMACCT_RULE=keep \
+		UMACCT_HARD_BYTES=$((4 * MIB)) MESSAGE_ID=c3f0a45ed2b84d0f8f52be0b7d1f9a16 | grep -q 'hard max'"
+
+daemon=$(main_pid)
+kill -STOP "$daemon"
+check "when it hangs, systemd starts it again" eventually restarted "$daemon"
+is "the limit stays meanwhile" "$(target kept.service hard)" $((4 * MIB))
+check "and is looked after" systemctl restart kept.service
+check "from then on" eventually limit_is kept.service $((4 * MIB))
+
+# All that there is, and more: everything is tried.
+printf '[machine]\nheadroom = "99%%"\n' >>/etc/umacct.toml
+check "headroom is asked for" systemctl reload umacctd.service
+check "the unit lets it give back page cache, and compact" eventually has_said \
+	'^headroom: lacks memory that could be had; .* [1-9][0-9]* compaction'
+printf '[guard]\nfloor = "%dM"\nfor = "0"\nsteps = ["freeze"]\n' $(($(obtainable_mib) - 150)) \
+	>/etc/umacct.toml
+check "a guard is asked for" systemctl reload umacctd.service
+check "for which the unit is not made, as it says" eventually has_said "^guard: cgroups can't be written to"
+mkdir /run/systemd/system/umacctd.service.d
+cp /usr/share/umacct/umacctd-guard.conf /run/systemd/system/umacctd.service.d/
+systemctl daemon-reload
+check "with its drop-in" systemctl restart umacctd.service
+service leaker
+tell leaker alloc 1M 300
+check "it freezes who takes too much" eventually frozen leaker
+check "killed, it leaves it so" kill -KILL "$(main_pid)"
+is "frozen" "$(frozen leaker && echo yes)" yes
+check "systemd starts it again" eventually has_said '^guard: on'
+check "who took too much ends" systemctl kill -s KILL leaker.service
+check "umacctd stops" systemctl stop umacctd.service
+rm -r /run/systemd/system/umacctd.service.d
+systemctl daemon-reload
+
+printf '[[rule]]\nunit = "kept"\nhard = "4M"\n' >/etc/umacct.toml
+check "it starts with the rule" systemctl start umacctd.service
+is "which holds" "$(target kept.service hard)" $((4 * MIB))
 check "umacctd stops" systemctl stop umacctd.service
 is "the limit stays" "$(target kept.service hard)" $((4 * MIB))
 rm /etc/umacct.toml
 check "it starts again, without that rule" systemctl start umacctd.service
 is "and lifts what the rule had set" "$(target kept.service hard)" null
 check "they stop" systemctl stop kept.service umacctd.service
-rm /run/systemd/system/umacctd.service
-systemctl daemon-reload
 
 # users -----------------------------------------------------------------------
 
 check "a lingering user's manager starts" loginctl enable-linger alice
 check "and is up" systemctl start user@$ALICE.service
+
+cat >/etc/umacct.toml <<-END
+	[[rule]]
+	cgroup = "/user.slice/user-$ALICE.slice/**"
+	unit = "llm"
+	hard = "4M"
+
+	[[rule]]
+	unit = "delegated"
+	hard = "3M"
+
+	[[rule]]
+	unit = "llm"
+	hard = "1M"
+
+	[[rule]]
+	cgroup = "/system.slice/delegated.service/last"
+	hard = "2M"
+END
+check "umacctd has rules for her service, and one that hands its cgroup on" \
+	systemctl start umacctd.service
+hers=$MANAGER/app.slice/llm.service
+check "her service starts" as_alice systemd-run --user --quiet --unit llm sleep 1000
+check "and has its limit" eventually limit_is "$hers" $((4 * MIB))
+check "she restarts it" as_alice systemctl --user restart llm.service
+check "and it has it again" eventually limit_is "$hers" $((4 * MIB))
+check "she stops it" as_alice systemctl --user stop llm.service
+check "a service that is given its cgroup starts" \
+	systemd-run --quiet --unit delegated -p Delegate=yes sleep 1000
+check "and has its limit" eventually limit_is delegated.service $((3 * MIB))
+within_it=/system.slice/delegated.service/llm.service
+mkdir "$CGROUPS$within_it" "$CGROUPS${within_it%/*}/last"
+check "what it makes is followed" eventually limit_is "${within_it%/*}/last" $((2 * MIB))
+is "but is no service because it is called so" "$(target "$within_it" hard)" null
+check "they stop" systemctl stop delegated.service umacctd.service
+rm /etc/umacct.toml /run/systemd/system/umacctd.service
+systemctl daemon-reload
+
 fifos mine
 check "and her own service" as_alice systemd-run --user --quiet --unit llm \
 	"$SELFTESTS_BIN/rmtool" -f "$TEST_DIR/mine"
