@@ -32,7 +32,7 @@ build_disk() {
 	mkdir "$made/ready"
 	write_disk_files "$made/files"
 	env -u APT_CONFIG apt-config dump | grep '^Acquire::' >"$made/apt.conf" || true
-	quietly "$made/log" mmdebstrap --mode=root --variant=apt --architectures="$arch" \
+	quietly "$made/log" mmdebstrap --mode=root --variant=apt --architectures="$arch" --skip=check/qemu \
 		--include="$(disk_packages | paste -sd ,)" --aptopt="$made/apt.conf" \
 		--dpkgopt=force-unsafe-io --dpkgopt="path-exclude=/usr/share/man/*" \
 		--setup-hook="cp -r $made/files/. \"\$1\"" \

@@ -47,7 +47,7 @@ build_base() { # DIRECTORY SUITE ARCH
 	made=$(mktemp -d "$1.XXXXXX")
 	env -u APT_CONFIG apt-config dump | grep '^Acquire::' >"$made/apt.conf" || true
 	quietly "$made/log" mmdebstrap --mode=root --variant=apt --architectures="$3" \
-		--include=make --skip=cleanup/apt/lists --aptopt="$made/apt.conf" \
+		--include=make --skip=cleanup/apt/lists,check/qemu --aptopt="$made/apt.conf" \
 		--dpkgopt=force-unsafe-io --dpkgopt="path-exclude=/usr/share/man/*" \
 		"$2" "$made/root" "deb $(debian_mirror) $2 main"
 	mv "$made/root" "$1"
