@@ -350,7 +350,7 @@ TEST_F(App, ATableIsNeverWiderThanTheTerminal) {
     for (int width = 1; width < 130; width += 7) {
         width_ = width;
         for (const auto &words : std::vector<std::vector<const char *>>{
-                 {"ls", "--flat"}, {"ps"}, {"limit"}, {"charge"}}) {
+                 {"ls", "--flat"}, {"ls"}, {"ps"}, {"limit"}, {"charge"}, {"view"}}) {
             std::istringstream lines(run(words).out);
 
             for (std::string line; std::getline(lines, line);) {
