@@ -22,15 +22,17 @@ runs_in_parallel() {
 
 # prepare_qemu: sets qemu_tree, where a QEMU is whose processors run at once; empty where
 # the machine's own does, and where the cell can do without. A kernel with PREEMPT_RT, or
-# one that looks at every access to memory, can't.
+# one that looks at every access to memory, can't; storms of hours are not to
+# (UMACCT_PARALLEL).
 prepare_qemu() {
 	local name
 	local -a packages=()
 	# shellcheck disable=SC2034 # used by build
 	qemu_tree=
-	if ! is_long_cell || runs_in_parallel; then
+	if runs_in_parallel; then
 		return
 	fi
+	is_long_cell || [[ ${UMACCT_PARALLEL-} ]] || return 0
 	for name in qemu-system-{x86,arm,common,data:all} seabios:all; do
 		[[ $name == *:* ]] || name+=:$(dpkg --print-architecture)
 		packages+=("$(newest "$name" bookworm-backports)")
