@@ -93,8 +93,6 @@ static int arm_direct(struct probe *p)
 		return -EOPNOTSUPP;
 	WRITE_ONCE(*p->entry, p->past);
 	memset(&p->ops, 0, sizeof(p->ops));
-	/* Not to be switched off by the sysctl kernel.ftrace_enabled. */
-	p->ops.flags = FTRACE_OPS_FL_PERMANENT;
 	err = ftrace_set_filter_ip(&p->ops, (unsigned long)kp.addr, 0, 0);
 	if (err)
 		return err;
@@ -379,11 +377,64 @@ static struct probe selftest = {
 	.observe = selftest_seen,
 };
 
+/*
+ * The sysctl kernel.ftrace_enabled would switch off what is armed, and nobody would be told.
+ * It can't be cleared while something that must stay is registered, nor can that be while it
+ * is cleared. Direct calls can't say of themselves that they are to stay.
+ */
+#if defined(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || defined(CONFIG_KPROBES_ON_FTRACE)
+static void notrace stays_seen(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			       struct ftrace_regs *regs)
+{
+}
+
+/* Nobody calls it: what is registered costs nothing. */
+static noinline void stays_here(void)
+{
+	barrier();
+}
+
+static struct ftrace_ops stays = {
+	.func = stays_seen,
+	.flags = FTRACE_OPS_FL_PERMANENT,
+};
+
+static int keep_ftrace_on(void)
+{
+	int err = ftrace_set_filter_ip(&stays, (unsigned long)stays_here, 0, 0);
+
+	if (err)
+		return err;
+	err = register_ftrace_function(&stays);
+	if (err) {
+		ftrace_free_filter(&stays);
+		if (err == -EBUSY)
+			pr_err("no call would be seen: kernel.ftrace_enabled is 0\n");
+	}
+	return err;
+}
+
+static void let_ftrace_go(void)
+{
+	unregister_ftrace_function(&stays);
+	ftrace_free_filter(&stays);
+}
+#else
+static int keep_ftrace_on(void)
+{
+	return 0;
+}
+
+static void let_ftrace_go(void)
+{
+}
+#endif
+
 /**
  * probe_selftest() - do probes fire?
  *
  * Kprobes can be switched off for the whole machine behind our back
- * (debugfs/kprobes/enabled, kernel.ftrace_enabled).
+ * (debugfs/kprobes/enabled).
  *
  * Context: may sleep.
  * Return: true if a probe on our own text fired just now.
@@ -413,8 +464,17 @@ int probe_system_init(void)
 	if (err) {
 		if (err != -ENOMEM)
 			pr_err("kprobes don't work on this kernel: error %d\n", err);
-		probe_destroy(&selftest);
+		goto err_destroy;
 	}
+	err = keep_ftrace_on();
+	if (err)
+		goto err_disarm;
+	return 0;
+
+err_disarm:
+	probe_disarm(&selftest);
+err_destroy:
+	probe_destroy(&selftest);
 	return err;
 }
 
@@ -425,6 +485,7 @@ int probe_system_init(void)
  */
 void probe_system_exit(void)
 {
+	let_ftrace_go();
 	probe_disarm(&selftest);
 	probe_destroy(&selftest);
 }

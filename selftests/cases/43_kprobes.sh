@@ -12,6 +12,36 @@ by_kprobe() { # FUNCTION
 	grep -q " $1+0x[0-9a-f]* .*nvidia" /sys/kernel/debug/kprobes/list
 }
 
+# The kernel has a switch for all of ftrace, by which nothing would be seen any more.
+FTRACE=/proc/sys/kernel/ftrace_enabled
+set_ftrace() { # 0|1
+	echo "$1" >$FTRACE
+} 2>/dev/null
+
+uses_ftrace() {
+	grep -q 'nv_alloc_pages .*nvidia' /sys/kernel/tracing/enabled_functions
+}
+
+still_counts() {
+	start_in switched switcher
+	ask switcher alloc 1M 4
+	is "and every byte is counted" "$(usage switched)" $((4 * MIB))
+	tell switcher exit
+	gone "$pid"
+}
+
+if uses_ftrace; then
+	cgroup_leaf switched
+	check "ftrace can't be switched off while umacct is loaded" fails set_ftrace 0
+	still_counts
+	rmmod umacct
+	check "without umacct it can" set_ftrace 0
+	check "and umacct is not loaded then" fails load umacct 2>/dev/null
+	set_ftrace 1
+	check "but with ftrace on again" load umacct
+	still_counts
+fi
+
 rmmod umacct
 check "umacct is loaded to use kprobes alone" load umacct direct_calls=0
 check "the allocation is hooked by a kprobe" by_kprobe nv_alloc_pages
