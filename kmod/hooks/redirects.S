@@ -11,6 +11,7 @@
 	REDIRECT_STATIC compute_gfp_mask
 	ORIGINAL free_pages
 	REDIRECT ioctl
+	REDIRECT compat_ioctl
 	REDIRECT chunk_alloc_3
 	REDIRECT chunk_alloc_4
 	REDIRECT si_meminfo

@@ -16,6 +16,7 @@
 struct hook *const hooks[] = {
 	&hook_init_adapter,
 	&hook_ioctl,
+	&hook_compat_ioctl,
 	&hook_free_system_pages,
 	&hook_free_contig_pages,
 	&hook_gfp,

@@ -24,7 +24,10 @@
 /* The driver's ioctl that opens adapters, for a task that says which. */
 #define ATTACH_GPUS_TO_FD	212
 
+typedef long ioctl_fn(struct file *file, unsigned int cmd, unsigned long arg);
+
 DECLARE_REDIRECT(long, ioctl, (struct file *file, unsigned int cmd, unsigned long arg));
+DECLARE_REDIRECT(long, compat_ioctl, (struct file *file, unsigned int cmd, unsigned long arg));
 
 /**
  * throttle_note() - the current task has allocated above a soft limit
@@ -63,20 +66,32 @@ static void throttle_wait(const struct penalty *penalty)
 	throttle_count(penalty->account_id, ktime_to_ns(ktime_sub(ktime_get(), start)));
 }
 
-long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static __always_inline long throttled(struct probe *probe, ioctl_fn *original,
+				      struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct penalty penalty = { 0 };
 	struct call call = { .penalty = &penalty, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
 	long ret;
 
-	probe_enter(&hook_ioctl.probe);
+	probe_enter(probe);
 	call_begin(&call);
-	ret = original_ioctl(file, cmd, arg);
+	ret = original(file, cmd, arg);
 	call_end(&call);
 	if (penalty.ns)
 		throttle_wait(&penalty);
-	probe_leave(&hook_ioctl.probe);
+	probe_leave(probe);
 	return ret;
+}
+
+long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return throttled(&hook_ioctl.probe, original_ioctl, file, cmd, arg);
+}
+
+/* A program of 32 bits, or whoever makes its system calls. */
+long replace_compat_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return throttled(&hook_compat_ioctl.probe, original_compat_ioctl, file, cmd, arg);
 }
 
 /* Is there any account with a throttle? Or is it not known otherwise who asks for himself? */
@@ -93,7 +108,8 @@ static bool throttle_wanted(void)
  */
 bool throttle_possible(const char **why)
 {
-	if (hook_possible(&hook_ioctl))
+	if (hook_possible(&hook_ioctl) &&
+	    (!hook_applies(&hook_compat_ioctl) || hook_possible(&hook_compat_ioctl)))
 		return true;
 	*why = "the driver's ioctl can't be hooked, so there is no place to wait";
 	return false;
@@ -111,5 +127,16 @@ struct hook hook_ioctl = {
 	.probe = {
 		.symbol = "nvidia:nvidia_unlocked_ioctl",
 		REDIRECT(ioctl),
+	},
+};
+
+/* Drivers that have one file for all their devices have two functions; later ones share one. */
+struct hook hook_compat_ioctl = {
+	.name = "throttle 32-bit",
+	.layouts = LAYOUT_ALLOC_8 | LAYOUT_ALLOC_9,
+	.wanted = throttle_wanted,
+	.probe = {
+		.symbol = "nvidia:nvidia_frontend_compat_ioctl",
+		REDIRECT(compat_ioctl),
 	},
 };

@@ -5,6 +5,7 @@
 #include "hooks/hook.h"
 
 extern struct hook hook_ioctl;
+extern struct hook hook_compat_ioctl;
 
 void throttle_note(u64 penalty_ns, u64 account_id);
 bool throttle_possible(const char **why);

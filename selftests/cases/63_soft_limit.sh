@@ -12,6 +12,7 @@ watch_events
 
 check "a soft limit is set" limit leaf --soft 4M
 start_in leaf holder
+holder_pid=$pid
 ask holder alloc 1M 4
 is "up to it, nothing is told" "$(account leaf local_soft_count)" 0
 check "above it, nothing is refused" ask holder alloc 1M 4
@@ -41,6 +42,24 @@ check "whoever goes on above is slowed" [ "$slow" -ge 200 ]
 check "by no more than was said" [ "$slow" -le $((8 * 200 + 4 * quick + 500)) ]
 check "and that is counted" [ "$(account leaf throttled)" -ge 100000000 ]
 
+# A driver may have a function of its own for programs of 32 bits.
+start_in leaf narrow
+check "a program opens the driver as one of 32 bits does" ask narrow open
+if [ "$(uname -m)" = x86_64 ]; then
+	ask narrow 32bits
+	before=$(account leaf throttled)
+	check "and allocates above the limit" ask narrow alloc 1M 8
+	after=$(account leaf throttled)
+	diag "for which it waited $(((after - before) / 1000000)) ms"
+	check "it is slowed, too" [ $((after - before)) -ge 100000000 ]
+	check "and refused what is too much" limit leaf --hard 8M
+	check "to the block" fails ask narrow alloc 1M
+	limit leaf --hard max
+	ask narrow free all
+fi
+tell narrow exit
+gone "$pid"
+
 # The whole delay is for who is an eighth above his limit.
 check "a higher limit" limit leaf --soft 32M
 ask holder alloc 1M 32
@@ -53,7 +72,6 @@ check "little" [ $((after - before)) -lt 150000000 ]
 
 # Who waits can be killed.
 check "the longest delay" limit leaf --soft 4M --throttle 2s
-holder_pid=$pid
 tell holder alloc 1M 16
 holder_waits() {
 	head -n 1 "/proc/$holder_pid/stack" | grep -qF '[umacct]'

@@ -15,8 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +37,48 @@ static struct rm_client client = { .fd = -1 };
 static struct object *objects;
 static unsigned int nr_objects;		/* ever allocated */
 static int test_alloc_fd = -1;
+
+static int by_32_bits;
+
+#ifdef __x86_64__
+#define IOCTL_32	54
+
+/* As a program of 32 bits calls it, which any program may: its argument must lie low. */
+static int ioctl_32(int fd, unsigned long request, void *args)
+{
+	size_t size = _IOC_SIZE(request);
+	void *low = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	long ret;
+
+	if (low == MAP_FAILED)
+		return -1;
+	memcpy(low, args, size);
+	asm volatile("int $0x80"
+		     : "=a"(ret)
+		     : "a"(IOCTL_32), "b"(fd), "c"((uint32_t)request), "d"(low)
+		     : "memory", "r8", "r9", "r10", "r11");
+	memcpy(args, low, size);
+	munmap(low, size);
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
+	return -1;
+}
+#else
+static int ioctl_32(int fd, unsigned long request, void *args)
+{
+	(void)fd, (void)request, (void)args;
+	errno = ENOSYS;
+	return -1;
+}
+#endif
+
+/* The linker has the client come here. */
+int __wrap_ioctl(int fd, unsigned long request, void *args)
+{
+	return by_32_bits ? ioctl_32(fd, request, args) : (int)syscall(SYS_ioctl, fd, request, args);
+}
 
 static uint32_t handle_of(const struct object *object)
 {
@@ -375,6 +420,14 @@ static int cmd_open(int argc, char **argv)
 	return open_client();
 }
 
+static int cmd_32_bits(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	by_32_bits = 1;
+	return 0;
+}
+
 static int cmd_close(int argc, char **argv)
 {
 	(void)argc;
@@ -578,6 +631,7 @@ static const struct script_command commands[] = {
 	{ "unmap", "N|last", 1, cmd_unmap },
 	{ "unmapclose", "N|last    (close the file that was mapped)", 1, cmd_unmapclose },
 	{ "close", "", 0, cmd_close },
+	{ "32bits", "    (from now on, the system calls of such a program)", 0, cmd_32_bits },
 	{ "fork", "FIFOS    (the child takes its commands there)", 1, cmd_fork },
 	{ "listen", "SOCKET", 1, cmd_listen },
 	{ "sendfd", "SOCKET", 1, cmd_sendfd },
