@@ -40,9 +40,9 @@ static __always_inline u64 bytes_taken(u32 count, u64 page_size, bool contiguous
 }
 
 /*
- * May the current task be bringing an adapter up? Without the hook that says so: no
- * adapter starts in an ioctl by which a process asks for something of its own. If
- * ioctls aren't seen either, nobody is taken for one, or no limit would hold.
+ * May the current task be bringing an adapter up? Without the hook that says so, only in
+ * the ioctl that asks for that. Who opens a device may be bringing one up, too, but looks
+ * like whoever comes by another of the driver's modules, and no limit would hold for him.
  */
 static __always_inline bool adapter_may_start(void)
 {
@@ -50,9 +50,9 @@ static __always_inline bool adapter_may_start(void)
 
 	if (likely(hook_armed(&hook_init_adapter)))
 		return unlikely(call) && call->initialising;
-	while (call && !call->asks)
+	while (call && !call->penalty)
 		call = call->outer;
-	return !call && hook_armed(&hook_ioctl);
+	return call && !call->asks;
 }
 
 /* Kernel threads work for the driver, and so does whoever happens to bring an adapter up. */
