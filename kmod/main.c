@@ -27,10 +27,13 @@ static int __init umacct_init(void)
 	err = ledger_init();
 	if (err)
 		goto err_probe;
+	err = drivers_prepare();
+	if (err)
+		goto err_ledger;
 	/* A second copy of this module fails here, before it hooks anything. */
 	err = family_init();
 	if (err)
-		goto err_ledger;
+		goto err_drivers;
 	event_init(family_send_event);
 	err = drivers_init();
 	if (err)
@@ -53,6 +56,8 @@ static int __init umacct_init(void)
 
 err_netlink:
 	family_exit();
+err_drivers:
+	drivers_release();
 err_ledger:
 	ledger_exit();
 err_probe:
@@ -68,6 +73,7 @@ static void __exit umacct_exit(void)
 	drivers_exit();
 	event_flush();
 	family_exit();
+	drivers_release();
 	ledger_exit();
 	probe_system_exit();
 }

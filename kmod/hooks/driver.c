@@ -15,6 +15,9 @@
 #include "ledger/removal.h"
 #include "pools.h"
 
+/* No driver is hooked any more; changed under hook_lock(). */
+static bool leaving;
+
 /* By enum hook_module. */
 static const char *const module_names[HOOK_MODULES] = {
 	[HOOK_NVIDIA] = "nvidia",
@@ -221,7 +224,8 @@ static int module_notify(struct notifier_block *nb, unsigned long action, void *
 	if (module < 0)
 		return NOTIFY_DONE;
 	hook_lock();
-	if (action == MODULE_STATE_COMING && driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
+	if (action == MODULE_STATE_COMING && !leaving &&
+	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
 		attach(module, mod);
 	else if (action == MODULE_STATE_GOING)
 		detach(module);
@@ -256,7 +260,12 @@ static void attach_loaded(enum hook_module module)
 	kobject_put(kobj);
 }
 
-static void destroy_probes(void)
+/**
+ * drivers_release() - undo drivers_prepare()
+ *
+ * Context: may sleep; nobody asks for the status any more.
+ */
+void drivers_release(void)
 {
 	struct hook *hook;
 
@@ -265,28 +274,43 @@ static void destroy_probes(void)
 }
 
 /**
+ * drivers_prepare() - make ready what the status tells of
+ *
+ * Context: may sleep; nobody asks for the status yet.
+ * Return: 0 or -ENOMEM.
+ */
+int drivers_prepare(void)
+{
+	struct hook *hook;
+	int err;
+
+	for_each_hook(hook) {
+		hook->name_size = strlen(hook->name) + 1;
+		set_symbol(hook, hook->probe.symbol);
+		err = probe_init(&hook->probe);
+		if (err) {
+			drivers_release();
+			return err;
+		}
+	}
+	return 0;
+}
+
+/**
  * drivers_init() - hook the drivers that are loaded and follow those to come
  *
- * Context: module initialisation.
+ * Context: module initialisation, after drivers_prepare().
  * Return: 0 or an error. A driver that can't be hooked is not an error: status
  *	says so.
  */
 int drivers_init(void)
 {
-	struct hook *hook;
 	int err;
 
 	INIT_WORK(&hook_work, driver_rearm_fn);
-	for_each_hook(hook) {
-		hook->name_size = strlen(hook->name) + 1;
-		set_symbol(hook, hook->probe.symbol);
-		err = probe_init(&hook->probe);
-		if (err)
-			goto err;
-	}
 	err = register_module_notifier(&module_nb);
 	if (err)
-		goto err;
+		return err;
 	hook_lock();
 	driver_profiles[HOOK_KERNEL].state = UMACCT_DRIVER_HOOKED;
 	arm(HOOK_KERNEL);
@@ -295,9 +319,6 @@ int drivers_init(void)
 	attach_loaded(HOOK_UVM);
 	removal_follow(&hook_work);
 	return 0;
-err:
-	destroy_probes();
-	return err;
 }
 
 /**
@@ -311,17 +332,18 @@ void drivers_exit(void)
 {
 	unsigned int module;
 
-	unregister_module_notifier(&module_nb);
 	hook_lock();
+	leaving = true;
 	for (module = HOOK_MODULES; module--; )
 		disarm(module);
 	probe_drain_begin();
 	for (module = 0; module < HOOK_MODULES; module++)
 		forget(module);
 	hook_unlock();
+	/* Only now: until then somebody may look into a driver that goes. */
+	unregister_module_notifier(&module_nb);
 	removal_follow(NULL);
 	/* Nobody is left to queue it, and there is nothing left to arm. */
 	cancel_work_sync(&hook_work);
 	probe_drain_end();
-	destroy_probes();
 }

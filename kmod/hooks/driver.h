@@ -4,6 +4,8 @@
 
 #include <linux/types.h>
 
+int drivers_prepare(void);
+void drivers_release(void);
 int drivers_init(void);
 void drivers_exit(void);
 void driver_rearm(void);
