@@ -139,7 +139,7 @@ static void attach(enum hook_module module, struct module *mod)
 	struct hook *hook;
 
 	if (module == HOOK_NVIDIA)
-		pools_attach(known ? mod : NULL, profile->page_pools);
+		pools_attach(known ? mod : NULL, profile->pools_expected);
 	if (!known) {
 		pr_warn("%s\n", profile->reason);
 		return;

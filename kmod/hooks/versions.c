@@ -87,7 +87,9 @@ bool driver_identify(struct driver_profile *profile, const struct module *mod)
 	}
 	profile->layouts = series->layouts;
 	profile->ioctl = series->ioctl;
-	profile->page_pools = series->page_pools;
+	/* What it is said to be like says nothing of what it keeps. */
+	profile->page_pools = series->page_pools || series == like;
+	profile->pools_expected = series->page_pools;
 	profile->page_notes = series->page_notes;
 	return true;
 }

@@ -39,7 +39,8 @@ enum hook_module {
  * @ioctl: the function behind ioctl(2) on the driver's devices
  * @mask_seen: the driver has computed a mask for the page allocator, and
  * @native_charge: it had the kernel charge the pages by itself
- * @page_pools: the driver keeps freed pages
+ * @page_pools: the driver keeps freed pages, or nobody knows whether it does
+ * @pools_expected: its series does
  * @page_notes: bytes that it keeps to know one page by, at least; 0 if not known
  * @reason: why @state is UNKNOWN or BROKEN, or what is to be known besides
  */
@@ -51,6 +52,7 @@ struct driver_profile {
 	bool mask_seen;
 	bool native_charge;
 	bool page_pools;
+	bool pools_expected;
 	unsigned int page_notes;
 	char reason[192];
 };
