@@ -38,12 +38,15 @@ DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache
  */
 enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 {
-	if (!memcg_charges_current() || driver_profile(HOOK_NVIDIA)->native_charge)
+	enum umacct_hook_state state;
+
+	if (!memcg_charges_current() || READ_ONCE(driver_profile(HOOK_NVIDIA)->native_charge))
 		return CHARGE_OFF;
 	call->zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools;
 	call_begin(call);
 	/* Who disarms the hook says so first, and waits for those that are known by then. */
-	if (unlikely(!hook_armed(&hook_gfp))) {
+	state = READ_ONCE(hook_gfp.state);
+	if (unlikely(state != UMACCT_HOOK_ARMED)) {
 		call_end(call);
 		return READ_ONCE(hook_gfp.state) == UMACCT_HOOK_FAILED ? CHARGE_REFUSED : CHARGE_OFF;
 	}
@@ -100,7 +103,7 @@ unsigned int replace_compute_gfp_mask(void *nv, void *at)
 			gfp |= __GFP_ZERO;
 		if (!memcg_may_block(call->bytes))
 			gfp &= ~__GFP_DIRECT_RECLAIM;
-		call->charged = true;
+		WRITE_ONCE(call->charged, true);
 	}
 	probe_leave(&hook_gfp.probe);
 	return (__force unsigned int)gfp;
@@ -118,9 +121,10 @@ static bool charge_wanted(void)
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
 
+/* The mask comes first: who has got it relies on nothing while its pages are being found. */
 static bool relies_on_hook(const struct call *call)
 {
-	return call->account_pages;
+	return call->account_pages && !READ_ONCE(call->charged);
 }
 
 static void charge_quiesce(void)
