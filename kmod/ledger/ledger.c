@@ -125,6 +125,7 @@ u64 ledger_free(unsigned long key)
 	raw_spin_lock_irqsave(&ledger_lock, flags);
 	bytes = record_erase_locked(key);
 	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	record_trim();
 	event_kick();
 	return bytes;
 }

@@ -76,7 +76,7 @@ static struct record *spare_take_locked(void)
 		return NULL;
 	record = hlist_entry(spares.first, struct record, hash);
 	__hlist_del(&record->hash);
-	record_spares--;
+	WRITE_ONCE(record_spares, record_spares - 1);
 	return record;
 }
 
@@ -84,24 +84,15 @@ static void spare_put_locked(struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
 	hlist_add_head(&record->hash, &spares);
-	record_spares++;
+	WRITE_ONCE(record_spares, record_spares + 1);
 }
 
-/* The other way: what a wave of frees left is too much. */
-static void spares_trim(void)
-{
-	struct record *record;
-
-	do {
-		raw_spin_lock_irq(&ledger_lock);
-		record = record_spares > RECORD_SPARES_HIGH ? spare_take_locked() : NULL;
-		raw_spin_unlock_irq(&ledger_lock);
-		if (record)
-			kmem_cache_free(record_cache, record);
-	} while (record);
-}
-
-static void spares_fill(void)
+/**
+ * record_fill_spares() - have some spare records; see record_refill()
+ *
+ * Context: may sleep; ledger_lock not held.
+ */
+void record_fill_spares(void)
 {
 	while (READ_ONCE(record_spares) < RECORD_SPARES_HIGH) {
 		struct record *record = kmem_cache_alloc(record_cache, GFP_KERNEL | __GFP_NOWARN);
@@ -115,16 +106,26 @@ static void spares_fill(void)
 }
 
 /**
- * record_adjust_spares() - have some spare records, and not too many; see record_refill()
+ * record_trim_spares() - what many frees left is too much; see record_trim()
  *
- * Context: may sleep; ledger_lock not held.
+ * Takes as many as are too much, but no more than are dropped at a time.
+ *
+ * Context: any but an interrupt or NMI; ledger_lock not held.
  */
-void record_adjust_spares(void)
+void record_trim_spares(void)
 {
-	if (READ_ONCE(record_spares) < RECORD_SPARES_LOW)
-		spares_fill();
-	else
-		spares_trim();
+	struct hlist_node *next;
+	struct record *record;
+	unsigned int taken = 0;
+	unsigned long flags;
+	HLIST_HEAD(extra);
+
+	raw_spin_lock_irqsave(&ledger_lock, flags);
+	while (record_spares > RECORD_SPARES_HIGH && taken++ < DROP_BATCH)
+		hlist_add_head(&spare_take_locked()->hash, &extra);
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	hlist_for_each_entry_safe(record, next, &extra, hash)
+		kmem_cache_free(record_cache, record);
 }
 
 static void add_system_locked(const struct record *record, struct allocation *alloc)
@@ -378,7 +379,7 @@ u64 record_drop(bool managed)
 		do {
 			some = drop_some(&record_table.heads[i], managed);
 			dropped += some;
-			spares_trim();
+			record_trim_spares();
 			cond_resched();
 		} while (some == DROP_BATCH);
 	}
@@ -402,7 +403,7 @@ int record_init(void)
 		table_exit(&record_table);
 		return -ENOMEM;
 	}
-	spares_fill();
+	record_fill_spares();
 	return 0;
 }
 

@@ -25,9 +25,10 @@ struct record_totals {
 	u32 nr;
 };
 
-/* How many spare records there may be. */
+/* How many spare records there are to be, and may be. */
 #define RECORD_SPARES_LOW	16
 #define RECORD_SPARES_HIGH	64
+#define RECORD_SPARES_MAX	128
 
 /* Guarded by ledger_lock. */
 extern struct record_totals record_totals;
@@ -35,7 +36,8 @@ extern u32 record_spares;
 
 int record_init(void);
 void record_exit(void);
-void record_adjust_spares(void);
+void record_fill_spares(void);
+void record_trim_spares(void);
 bool record_reserve_locked(struct allocation *alloc);
 void record_unreserve_locked(struct allocation *alloc);
 void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged);
@@ -43,16 +45,25 @@ u64 record_erase_locked(unsigned long key);
 u64 record_drop(bool managed);
 
 /**
- * record_refill() - have some spare records, and not too many
+ * record_refill() - have some spare records
  *
  * Context: may sleep; ledger_lock not held.
  */
 static inline void record_refill(void)
 {
-	u32 nr = READ_ONCE(record_spares);
+	if (unlikely(READ_ONCE(record_spares) < RECORD_SPARES_LOW))
+		record_fill_spares();
+}
 
-	if (unlikely(nr < RECORD_SPARES_LOW || nr > RECORD_SPARES_HIGH))
-		record_adjust_spares();
+/**
+ * record_trim() - have not too many spare records; whoever frees memory does
+ *
+ * Context: any but an interrupt or NMI; ledger_lock not held.
+ */
+static inline void record_trim(void)
+{
+	if (unlikely(READ_ONCE(record_spares) > RECORD_SPARES_MAX))
+		record_trim_spares();
 }
 
 #endif /* UMACCT_RECORD_H */
