@@ -32,8 +32,7 @@ static u64 unattributed_count;
  */
 bool ledger_precheck(struct allocation *alloc)
 {
-	u64 reserve = READ_ONCE(settings.reserve);
-	u64 available = reserve ? limit_available() : 0;
+	struct limit_room room = limit_room();
 	bool allowed = false;
 
 	record_refill();
@@ -41,7 +40,7 @@ bool ledger_precheck(struct allocation *alloc)
 	if (unlikely(!alloc->account || !record_reserve_locked(alloc)))
 		unattributed_count++;
 	else
-		allowed = limit_begin_locked(alloc, reserve, available);
+		allowed = limit_begin_locked(alloc, &room);
 	if (!allowed) {
 		record_unreserve_locked(alloc);
 		attribution_put_locked(alloc->account, alloc->client);

@@ -27,8 +27,12 @@
 
 u64 limit_reserve_count;
 
-/* Bytes that the driver is allocating just now, where there is a reserve. */
+/*
+ * Bytes that the driver is allocating just now, where there is a reserve; and how many ever
+ * were, and no longer are: whoever looked at the memory before that still saw it as free.
+ */
 static u64 reserve_pending;
+static u64 reserve_settled;
 
 static struct account *first_exceeded(struct account *account, u64 bytes)
 {
@@ -105,15 +109,32 @@ u64 limit_available(void)
 }
 
 /**
+ * limit_room() - what is there for an allocation, where there is a reserve
+ *
+ * Context: may sleep; ledger_lock not held.
+ */
+struct limit_room limit_room(void)
+{
+	struct limit_room room = { .reserve = READ_ONCE(settings.reserve) };
+
+	if (!room.reserve)
+		return room;
+	room.settled = READ_ONCE(reserve_settled);
+	/* What settles from here on is taken for gone, whether or not it is seen as free. */
+	smp_rmb();
+	room.available = limit_available();
+	return room;
+}
+
+/**
  * limit_check_locked() - limit_begin_locked(), where there is a limit or a reserve
  * @alloc: its account is known, and what follows from its ancestors
- * @reserve: what must be left of @available, 0 for nothing; both of a moment ago
- * @available: see limit_available()
+ * @room: from limit_room(), a moment ago
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-bool limit_check_locked(struct allocation *alloc, u64 reserve, u64 available)
+bool limit_check_locked(struct allocation *alloc, const struct limit_room *room)
 {
 	struct account *account = alloc->account;
 	bool limited = account->effective != UMACCT_UNLIMITED;
@@ -127,9 +148,11 @@ bool limit_check_locked(struct allocation *alloc, u64 reserve, u64 available)
 			return false;
 		}
 	}
-	if (reserve) {
-		if (reserve_pending + alloc->bytes + reserve > available) {
-			refuse_reserve(alloc, reserve, available);
+	if (room->reserve) {
+		u64 others = reserve_pending + (reserve_settled - room->settled);
+
+		if (others + alloc->bytes + room->reserve > room->available) {
+			refuse_reserve(alloc, room->reserve, room->available);
 			return false;
 		}
 		reserve_pending += alloc->bytes;
@@ -157,8 +180,10 @@ void limit_take_back_locked(struct allocation *alloc)
 	if (alloc->pending)
 		for (account = alloc->account; account; account = account->parent)
 			count_sub(&account->pending, alloc->bytes);
-	if (alloc->pending_reserve)
+	if (alloc->pending_reserve) {
 		count_sub(&reserve_pending, alloc->bytes);
+		WRITE_ONCE(reserve_settled, reserve_settled + alloc->bytes);
+	}
 }
 
 /* Grows with the excess, to the account's longest at an eighth above the limit. */

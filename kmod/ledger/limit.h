@@ -33,8 +33,21 @@ enum limit_field {
 /* Allocations refused for the reserve; guarded by ledger_lock. */
 extern u64 limit_reserve_count;
 
+/**
+ * struct limit_room - what an allocation may take without falling short of the reserve
+ * @reserve: what must be left, 0 for nothing
+ * @available: see limit_available(); of a moment ago
+ * @settled: how much had been pending and no longer was, before that moment
+ */
+struct limit_room {
+	u64 reserve;
+	u64 available;
+	u64 settled;
+};
+
 u64 limit_available(void);
-bool limit_check_locked(struct allocation *alloc, u64 reserve, u64 available);
+struct limit_room limit_room(void);
+bool limit_check_locked(struct allocation *alloc, const struct limit_room *room);
 void limit_take_back_locked(struct allocation *alloc);
 void limit_penalty(const struct account *account, struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);
@@ -43,8 +56,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 /**
  * limit_begin_locked() - may this allocation be made?
  * @alloc: its account is known
- * @reserve: what must be left of @available, 0 for nothing; both of a moment ago
- * @available: see limit_available()
+ * @room: from limit_room(), a moment ago
  *
  * If so, its bytes are pending until limit_end_locked(), and @alloc says
  * whether to have it charged.
@@ -52,12 +64,12 @@ int limit_set(struct account *account, const struct limit_change *change, const 
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-static inline bool limit_begin_locked(struct allocation *alloc, u64 reserve, u64 available)
+static inline bool limit_begin_locked(struct allocation *alloc, const struct limit_room *room)
 {
 	account_update_locked(alloc->account);
 	alloc->charge = alloc->account->charge_effective;
-	if ((alloc->account->effective != UMACCT_UNLIMITED || reserve) &&
-	    !limit_check_locked(alloc, reserve, available))
+	if ((alloc->account->effective != UMACCT_UNLIMITED || room->reserve) &&
+	    !limit_check_locked(alloc, room))
 		return false;
 	if (alloc->client)
 		alloc->client->refused_tid = 0;
