@@ -31,6 +31,7 @@
 struct account *account_root;
 struct rows account_rows;
 bool account_removal_is_told;
+u32 account_generation = 1;
 
 static struct table account_table;
 
@@ -305,6 +306,9 @@ void account_offline_locked(struct account *account)
 	account->online = false;
 	account->cgrp = NULL;
 	to = account_nearest_online(account);
+	/* Who removes cgroups that hold nothing keeps no reader from coming to an end. */
+	if (account->local || account->local_managed)
+		WRITE_ONCE(account_generation, (account_generation + 1) ?: 1);
 	to->local += account->local;
 	to->local_managed += account->local_managed;
 	to->clients += account->clients;

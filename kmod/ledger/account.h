@@ -84,6 +84,9 @@ struct account {
 extern struct account *account_root;
 extern struct rows account_rows;
 
+/* Rises whenever what an account held becomes another's; never 0. */
+extern u32 account_generation;
+
 /* Set before there is any but the root's account. */
 extern bool account_removal_is_told;
 

@@ -6,7 +6,6 @@
 
 /* Guarded by ledger_lock. */
 static u64 last_seq;
-static u32 generation;
 
 /**
  * row_add_locked() - list an object behind all others
@@ -27,8 +26,7 @@ void row_add_locked(struct rows *rows, struct row *row)
 	row->seq = ++last_seq;
 	rb_link_node(&row->node, parent, link);
 	rb_insert_color(&row->node, &rows->root);
-	rows->nr++;
-	WRITE_ONCE(generation, generation + 1);
+	WRITE_ONCE(rows->nr, rows->nr + 1);
 }
 
 /**
@@ -43,8 +41,7 @@ void row_remove_locked(struct rows *rows, struct row *row)
 	lockdep_assert_held(&ledger_lock);
 	rb_erase(&row->node, &rows->root);
 	RB_CLEAR_NODE(&row->node);
-	rows->nr--;
-	WRITE_ONCE(generation, generation + 1);
+	WRITE_ONCE(rows->nr, rows->nr - 1);
 }
 
 /**
@@ -72,14 +69,4 @@ struct row *row_after_locked(const struct rows *rows, u64 seq)
 		}
 	}
 	return next;
-}
-
-/**
- * row_generation() - a number that changes whenever a row comes or goes
- *
- * Context: any.
- */
-u32 row_generation(void)
-{
-	return READ_ONCE(generation);
 }

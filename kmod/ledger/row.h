@@ -34,6 +34,5 @@ struct rows {
 void row_add_locked(struct rows *rows, struct row *row);
 void row_remove_locked(struct rows *rows, struct row *row);
 struct row *row_after_locked(const struct rows *rows, u64 seq);
-u32 row_generation(void);
 
 #endif /* UMACCT_ROW_H */

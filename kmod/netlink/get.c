@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Answers and dumps. A dump takes one row at a time; it is marked as interrupted if
- * some came or went meanwhile.
+ * Answers and dumps. A dump takes one row at a time. One of accounts is marked as
+ * interrupted if what one of them held became another's meanwhile: it may be in neither,
+ * or in both. Whoever comes or goes otherwise interrupts nobody.
  */
 #include <linux/cgroup.h>
 #include <linux/sched.h>
@@ -163,22 +164,21 @@ int get_dump_done(struct netlink_callback *cb)
 
 static void *dump_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
-	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &message_family,
-				NLM_F_MULTI, cmd);
-
-	cb->seq = row_generation();
-	if (hdr)
-		genl_dump_check_consistent(cb, hdr);
-	return hdr;
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &message_family,
+			   NLM_F_MULTI, cmd);
 }
 
-/* Returns false if the row didn't fit: the next part of the dump begins with it. */
-static bool dump_row_end(struct sk_buff *skb, void *hdr, int err)
+/*
+ * Returns false if the row didn't fit: the next part of the dump begins with it. One that is
+ * cancelled would take the mark with it.
+ */
+static bool dump_row_end(struct sk_buff *skb, struct netlink_callback *cb, void *hdr, int err)
 {
 	if (err) {
 		genlmsg_cancel(skb, hdr);
 		return false;
 	}
+	genl_dump_check_consistent(cb, hdr);
 	genlmsg_end(skb, hdr);
 	return true;
 }
@@ -195,13 +195,15 @@ static int dump_account(struct sk_buff *skb, struct netlink_callback *cb)
 	void *hdr;
 
 	raw_spin_lock_irq(&ledger_lock);
+	/* The message that ends the dump is looked at, too. */
+	cb->seq = account_generation;
 	account = account_after_locked(reader->cursor);
 	if (!account) {
 		ret = 0;
 	} else if (reader_asks_for(reader, account)) {
 		account_update_locked(account);
 		hdr = dump_row(skb, cb, UMACCT_CMD_ACCOUNT_GET);
-		if (!hdr || !dump_row_end(skb, hdr, message_put_account(skb, reader, account)))
+		if (!hdr || !dump_row_end(skb, cb, hdr, message_put_account(skb, reader, account)))
 			ret = -EMSGSIZE;
 	}
 	if (ret > 0)
@@ -225,7 +227,8 @@ static int dump_client(struct sk_buff *skb, struct netlink_callback *cb)
 		ret = 0;
 	} else if (!client_is_over(client) && reader_asks_for(reader, account)) {
 		hdr = dump_row(skb, cb, UMACCT_CMD_CLIENT_GET);
-		if (!hdr || !dump_row_end(skb, hdr, message_put_client(skb, reader, client, account)))
+		if (!hdr || !dump_row_end(skb, cb, hdr,
+					  message_put_client(skb, reader, client, account)))
 			ret = -EMSGSIZE;
 	}
 	if (ret > 0)
@@ -246,7 +249,6 @@ static int dump_rows(struct sk_buff *skb, struct netlink_callback *cb,
 	while (dump_one(skb, cb) > 0)
 		if (!(++rows % ROWS_AT_A_TIME))
 			cond_resched();
-	cb->seq = row_generation();
 	return skb->len;
 }
 

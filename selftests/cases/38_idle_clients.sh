@@ -73,4 +73,37 @@ check "and not fewer" [ "$(account crowd clients)" -ge $((KEPT / 2)) ]
 ask member1 alloc 4K
 is "one that was forgotten is known as soon as it takes something" "$(usage crowd)" $((2 * PAGE))
 
+# Processes and cgroups that come and go keep nobody from reading the accounts.
+slow_list() { # accounts|clients
+	sed -n "s/.*$1=[0-9]* interrupted=\([01]\).*/\1/p" "$TEST_DIR/slowly"
+}
+cgroup_leaf home
+start_in home walker
+for i in $(seq 40); do
+	cgroup_leaf "row$i"
+	cgroup_add "row$i" "$pid"
+	ask walker alloc 4K
+done
+cgroup_add home "$pid"
+nltest slowly >"$TEST_DIR/slowly" &
+listing=$!
+while kill -0 $listing 2>/dev/null; do
+	cgroup_leaf passed
+	start_in passed passer
+	ask passer alloc 4K
+	ask passer free all
+	tell passer exit
+	gone "$pid"
+	rmdir "$(cgroup_dir passed)"
+done
+diag "$(cat "$TEST_DIR/slowly")"
+is "beside some that come and go, a list of accounts is whole" "$(slow_list accounts)" 0
+is "and one of processes" "$(slow_list clients)" 0
+nltest slowly >"$TEST_DIR/slowly" &
+listing=$!
+sleep 0.5
+rmdir "$(cgroup_dir row1)" "$(cgroup_dir row40)"
+wait $listing
+is "but not one in which memory has changed hands" "$(slow_list accounts)" 1
+
 done_testing

@@ -15,6 +15,10 @@
  *	nltest cost ROUNDS	prints what STATUS_GET takes at least, in nanoseconds, which
  *				are instructions under QEMU's icount
  *
+ *	nltest slowly		lists accounts and clients in small pieces, with a pause after
+ *				each, and prints how many there were, and whether the list is
+ *				marked as interrupted
+ *
  *	nltest storm SEED SECONDS
  *				sends requests at random, as the specification has them, or
  *				nearly, or not at all, and prints how many were answered how
@@ -41,6 +45,8 @@
 
 #include "umacct.h"
 
+#define SMALL_PIECE		8192
+#define PAUSE_US		300000
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define UNKNOWN_COMMAND		99
 #define UNKNOWN_ATTRIBUTE	999
@@ -68,6 +74,7 @@ struct reply {
 };
 
 static int sock = -1;
+static bool slowly;
 static uint16_t family;
 static uint32_t events_group;
 static int tests;
@@ -222,11 +229,13 @@ static struct reply transact(const struct request *request)
 		return reply;
 	}
 	for (;;) {
-		length = recv(sock, buffer, sizeof(buffer), 0);
+		length = recv(sock, buffer, slowly ? SMALL_PIECE : sizeof(buffer), 0);
 		if (length < 0) {
 			reply.error = errno;
 			return reply;
 		}
+		if (slowly)
+			usleep(PAUSE_US);
 		for (header = (void *)buffer; NLMSG_OK(header, length);
 		     header = NLMSG_NEXT(header, length)) {
 			if (header->nlmsg_flags & NLM_F_DUMP_INTR)
@@ -663,6 +672,18 @@ static int run_figures(uint64_t id)
 	return finish();
 }
 
+static int run_slowly(void)
+{
+	struct reply accounts, clients;
+
+	slowly = true;
+	accounts = dump(UMACCT_CMD_ACCOUNT_GET);
+	clients = dump(UMACCT_CMD_CLIENT_GET);
+	printf("accounts=%u interrupted=%d clients=%u interrupted=%d\n", accounts.objects,
+	       accounts.interrupted, clients.objects, clients.interrupted);
+	return accounts.error || clients.error;
+}
+
 static uint64_t now(void)
 {
 	struct timespec time;
@@ -825,6 +846,8 @@ int main(int argc, char **argv)
 		return run_figures(strtoull(argv[2], NULL, 10));
 	if (argc == 3 && !strcmp(argv[1], "cost"))
 		return run_cost(strtoul(argv[2], NULL, 10));
+	if (argc == 2 && !strcmp(argv[1], "slowly"))
+		return run_slowly();
 	if (argc == 4 && !strcmp(argv[1], "storm"))
 		return run_storm(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "listen"))
@@ -834,7 +857,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
 	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
-		"              cost ROUNDS | storm SEED SECONDS | listen | eavesdrop | deaf\n",
+		"              cost ROUNDS | slowly | storm SEED SECONDS | listen | eavesdrop | deaf\n",
 		argv[0]);
 	return 2;
 }

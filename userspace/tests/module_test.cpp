@@ -72,11 +72,12 @@ TEST(Module, AnInterruptedDumpIsReadAgain) {
     EXPECT_EQ(fake.dumps, 4);
 }
 
-TEST(Module, ADumpThatIsAlwaysInterruptedIsAnError) {
+TEST(Module, WhoInterruptsEveryDumpKeepsNobodyFromReading) {
     test::FakeModule fake;
 
+    fake.accounts.resize(2);
     fake.interruptions = 1000;
-    EXPECT_THROW(Module(fake.connect()).accounts(), Error);
+    EXPECT_EQ(Module(fake.connect()).accounts().size(), 2U);
     EXPECT_LT(fake.dumps, 100);
 }
 

@@ -28,8 +28,9 @@ public:
     Status status();
     /// Empty when the module keeps no account for that cgroup.
     std::optional<Account> account(std::uint64_t id);
-    /// All accounts that the caller may see, or those of one subtree; parents
-    /// before children.
+    /// All accounts that the caller may see, or those of one subtree; parents before
+    /// children. Where removed cgroups leave memory to others all the time, some of it may
+    /// be in two of them, or in none.
     std::vector<Account> accounts(std::optional<std::uint64_t> subtree = {});
     std::vector<Client> clients(std::optional<std::uint64_t> subtree = {});
 
