@@ -234,6 +234,7 @@ struct account *account_nearest_locked(struct cgroup *cgrp)
 	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
+	cgrp = account_cgroup(cgrp);
 	while (!(account = account_find_locked(cgroup_id(cgrp))))
 		cgrp = cgroup_parent(cgrp);
 	return account;
@@ -241,7 +242,7 @@ struct account *account_nearest_locked(struct cgroup *cgrp)
 
 /**
  * account_create() - the account of a cgroup, made if need be
- * @cgrp: a cgroup of the v2 hierarchy that the caller holds
+ * @cgrp: a cgroup of the v2 hierarchy that the caller holds, see account_cgroup()
  *
  * Context: may sleep; ledger_lock not held.
  * Return: the account with a reference, or that of the nearest online ancestor if the
@@ -268,7 +269,7 @@ struct account *account_create(struct cgroup *cgrp)
  *
  * Context: may sleep; ledger_lock not held.
  * Return: the account with a reference; -ENOENT if the caller's cgroup namespace
- *	has no such cgroup, or -ENOMEM.
+ *	has no such cgroup, -E2BIG if it is too deep to have one, or -ENOMEM.
  */
 struct account *account_open(u64 id)
 {
@@ -278,6 +279,10 @@ struct account *account_open(u64 id)
 	cgrp = cgroup_get_from_id(id);
 	if (IS_ERR(cgrp))
 		return ERR_CAST(cgrp);
+	if (account_cgroup(cgrp) != cgrp) {
+		cgroup_put(cgrp);
+		return ERR_PTR(-E2BIG);
+	}
 	account = account_create(cgrp);
 	cgroup_put(cgrp);
 	if (account && account->id != id) {
@@ -313,6 +318,28 @@ void account_offline_locked(struct account *account)
 	to->local_managed += account->local_managed;
 	to->clients += account->clients;
 	account_put_locked(account);
+}
+
+/**
+ * account_shorten_locked() - let go of a removed account's removed ancestors
+ * @account: what somebody's memory keeps
+ *
+ * Of a chain of removed cgroups nobody needs more than the lowest: else a page would keep
+ * as many accounts as its tenant nests cgroups.
+ *
+ * Context: ledger_lock held.
+ */
+void account_shorten_locked(struct account *account)
+{
+	struct account *from = account->parent;
+
+	lockdep_assert_held(&ledger_lock);
+	if (account->online || from->online)
+		return;
+	/* What is pending for a call under way stays so in those that are skipped: nobody looks. */
+	account->parent = account_nearest_online(from);
+	account->parent->refs++;
+	account_put_locked(from);
 }
 
 /**

@@ -2,6 +2,7 @@
 #ifndef UMACCT_ACCOUNT_H
 #define UMACCT_ACCOUNT_H
 
+#include <linux/cgroup.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
@@ -9,8 +10,6 @@
 #include "ledger/row.h"
 #include "ledger/settings.h"
 #include "ledger/untold.h"
-
-struct cgroup;
 
 /**
  * struct account - what the tasks of a cgroup hold
@@ -90,6 +89,12 @@ extern u32 account_generation;
 /* Set before there is any but the root's account. */
 extern bool account_removal_is_told;
 
+/*
+ * Deeper cgroups count for their ancestor here: a branch is walked under the lock, and its
+ * depth is the tenant's to choose.
+ */
+#define ACCOUNT_LEVEL_MAX	64
+
 int account_init(void);
 int account_make_root(void);
 void account_exit(void);
@@ -103,6 +108,21 @@ void account_put(struct account *account);
 void account_inherit_locked(struct account *account);
 void account_configure_locked(struct account *account, const struct account_settings *settings);
 void account_offline_locked(struct account *account);
+void account_shorten_locked(struct account *account);
+
+/**
+ * account_cgroup() - the cgroup whose account counts what is taken in a cgroup
+ * @cgrp: of the v2 hierarchy; can't be freed meanwhile
+ *
+ * Context: any.
+ * Return: the cgroup itself, or its ancestor at the deepest level that has accounts.
+ */
+static inline struct cgroup *account_cgroup(struct cgroup *cgrp)
+{
+	if (unlikely(cgrp->level > ACCOUNT_LEVEL_MAX))
+		cgrp = cgroup_ancestor(cgrp, ACCOUNT_LEVEL_MAX);
+	return cgrp;
+}
 
 /**
  * account_nearest_online() - whom an account's memory counts for

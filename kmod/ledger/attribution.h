@@ -23,9 +23,10 @@ static inline struct cgroup *attribution_cgroup(enum allocation_kind kind)
 #ifdef CONFIG_MEMCG
 	if (kind == ALLOCATION_MANAGED && current->active_memcg &&
 	    cgroup_subsys_on_dfl(memory_cgrp_subsys))
-		return current->active_memcg->css.cgroup;
+		return account_cgroup(current->active_memcg->css.cgroup);
 #endif
-	return rcu_dereference_check(current->cgroups, lockdep_is_held(&ledger_lock))->dfl_cgrp;
+	return account_cgroup(rcu_dereference_check(current->cgroups,
+						    lockdep_is_held(&ledger_lock))->dfl_cgrp);
 }
 
 /* Does the current task work for a process? */

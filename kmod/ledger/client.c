@@ -196,6 +196,7 @@ static bool reap_next(u64 *seq)
 	client = client_after_locked(*seq);
 	if (client) {
 		*seq = client->row.seq;
+		account_shorten_locked(client->account);
 		if (client_is_over(client))
 			client_unlist_locked(client);
 	}

@@ -149,6 +149,9 @@ int set_account(struct sk_buff *request, struct genl_info *info)
 		if (PTR_ERR(account) == -ENOENT)
 			NL_SET_ERR_MSG_ATTR(info->extack, attrs[UMACCT_A_ACCOUNT_ID],
 					    "no such cgroup");
+		else if (PTR_ERR(account) == -E2BIG)
+			NL_SET_ERR_MSG_ATTR(info->extack, attrs[UMACCT_A_ACCOUNT_ID],
+					    "so deep a cgroup has no account: it counts for one above");
 		return PTR_ERR(account);
 	}
 	err = limit_set(account, &change, &why);
