@@ -70,9 +70,10 @@ static inline struct hlist_bl_head *call_bucket(void)
 static inline struct call *call_current(void)
 {
 	struct hlist_bl_head *bucket = call_bucket();
-	unsigned long newest = (unsigned long)READ_ONCE(bucket->first) & ~LIST_BL_LOCKMASK;
+	/* A call of this task would be there, on its stack; whatever else comes and goes. */
+	unsigned long newest = (unsigned long)data_race(READ_ONCE(bucket->first)) &
+			       ~LIST_BL_LOCKMASK;
 
-	/* A call of this task would be there, on its stack. */
 	if (likely(!newest))
 		return NULL;
 	if (likely(object_is_on_stack((void *)newest)))

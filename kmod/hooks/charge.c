@@ -48,7 +48,7 @@ enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 	state = READ_ONCE(hook_gfp.state);
 	if (unlikely(state != UMACCT_HOOK_ARMED)) {
 		call_end(call);
-		return READ_ONCE(hook_gfp.state) == UMACCT_HOOK_FAILED ? CHARGE_REFUSED : CHARGE_OFF;
+		return state == UMACCT_HOOK_FAILED ? CHARGE_REFUSED : CHARGE_OFF;
 	}
 	if (call->zero_pages)
 		*zeroed = 0;
@@ -116,7 +116,7 @@ static bool charge_wanted(void)
 
 	if (!READ_ONCE(profile->mask_seen))
 		return true;
-	if (profile->native_charge)
+	if (READ_ONCE(profile->native_charge))
 		return false;
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
@@ -142,7 +142,7 @@ bool charge_possible(const char **why)
 {
 	if (!memcg_possible(why))
 		return false;
-	if (driver_profile(HOOK_NVIDIA)->native_charge) {
+	if (READ_ONCE(driver_profile(HOOK_NVIDIA)->native_charge)) {
 		*why = "the driver charges its pages by itself";
 		return false;
 	}

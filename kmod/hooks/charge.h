@@ -38,7 +38,8 @@ static inline bool charge_end(struct call *call)
 /* Does the driver charge this task's pages by itself? */
 static inline bool charge_by_driver(void)
 {
-	return unlikely(driver_profile(HOOK_NVIDIA)->native_charge) && memcg_charges_current();
+	return unlikely(READ_ONCE(driver_profile(HOOK_NVIDIA)->native_charge)) &&
+	       memcg_charges_current();
 }
 
 /* In redirects.S. */

@@ -194,7 +194,9 @@ static void account_add_locked(struct account *account, struct cgroup *cgrp)
 static bool is_needed_locked(struct cgroup *cgrp)
 {
 	lockdep_assert_held(&ledger_lock);
-	return (cgrp->self.flags & CSS_ONLINE) && !account_find_locked(cgroup_id(cgrp));
+	/* It is cleared first, and account_offline_locked() called then. */
+	return (data_race(cgrp->self.flags) & CSS_ONLINE) &&
+	       !account_find_locked(cgroup_id(cgrp));
 }
 
 /* Has the account of a cgroup made, if it is online; its parent's is there. */

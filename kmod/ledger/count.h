@@ -3,6 +3,7 @@
 #define UMACCT_COUNT_H
 
 #include <linux/bug.h>
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 /*
@@ -15,7 +16,7 @@
 									\
 	if (WARN_ONCE(*__count < __by, "umacct: %s is below zero\n", #count)) \
 		__by = *__count;					\
-	*__count -= __by;						\
+	WRITE_ONCE(*__count, *__count - __by);				\
 } while (0)
 
 #endif /* UMACCT_COUNT_H */

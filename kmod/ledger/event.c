@@ -78,7 +78,8 @@ void event_post_locked(enum umacct_event_type type, struct account *account,
 	event->limit = limit;
 	event->limit_account = limit_account;
 	event->pid = task_tgid_nr(current);
-	memcpy(event->comm, current->comm, sizeof(event->comm));
+	/* Another thread may be changing it: some of both names then. */
+	data_race(memcpy(event->comm, current->comm, sizeof(event->comm)));
 	event->comm[sizeof(event->comm) - 1] = '\0';
 }
 

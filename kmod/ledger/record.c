@@ -190,7 +190,8 @@ static void client_add_record_locked(struct client *client, const struct record 
 {
 	lockdep_assert_held(&ledger_lock);
 	client->records++;
-	memcpy(client->comm, current->comm, TASK_COMM_LEN);
+	/* Another thread may be changing it: some of both names then, and an end. */
+	data_race(memcpy(client->comm, current->comm, TASK_COMM_LEN));
 	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
 		client->managed += record->bytes;
 		return;

@@ -17,7 +17,7 @@ static void count_if(bool counts, u32 *count, int by)
 	if (by < 0)
 		count_sub(count, 1);
 	else
-		(*count)++;
+		WRITE_ONCE(*count, *count + 1);
 }
 
 static void settings_changed_locked(void)
@@ -54,7 +54,7 @@ void settings_count_locked(const struct account_settings *of, int by)
 void settings_set_reserve(u64 bytes)
 {
 	raw_spin_lock_irq(&ledger_lock);
-	settings.reserve = bytes;
+	WRITE_ONCE(settings.reserve, bytes);
 	settings_changed_locked();
 	raw_spin_unlock_irq(&ledger_lock);
 }
@@ -68,7 +68,7 @@ void settings_set_reserve(u64 bytes)
 void settings_set_charge_default(bool on)
 {
 	raw_spin_lock_irq(&ledger_lock);
-	settings.charge_default = on;
+	WRITE_ONCE(settings.charge_default, on);
 	settings_changed_locked();
 	raw_spin_unlock_irq(&ledger_lock);
 }

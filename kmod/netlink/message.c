@@ -55,7 +55,8 @@ static int put_u64s(struct sk_buff *skb, const struct u64_attr *attrs, size_t nr
  */
 static int put_bookkeeping(struct sk_buff *skb, const struct account *a)
 {
-	unsigned int page_notes = READ_ONCE(driver_profile(HOOK_NVIDIA)->page_notes);
+	/* Of a driver that comes or goes just now: as before, or as after. */
+	unsigned int page_notes = data_race(READ_ONCE(driver_profile(HOOK_NVIDIA)->page_notes));
 
 	if (!page_notes)
 		return 0;
@@ -207,7 +208,7 @@ static u32 status_flags(const char *charge_why)
 		flags |= UMACCT_STATUS_MEMCG_V2;
 	if (umacct_kmem_online())
 		flags |= UMACCT_STATUS_KMEM;
-	if (profile->native_charge)
+	if (READ_ONCE(profile->native_charge))
 		flags |= UMACCT_STATUS_NATIVE_CHARGE;
 	if (profile->page_pools)
 		flags |= UMACCT_STATUS_PAGE_POOLS;
@@ -215,7 +216,8 @@ static u32 status_flags(const char *charge_why)
 		flags |= UMACCT_STATUS_CHARGE_READY;
 	if (view_possible(&view_why))
 		flags |= UMACCT_STATUS_VIEW_READY;
-	if (cgrp_dfl_root.cgrp.nr_descendants)
+	/* Whether there are any, not how many. */
+	if (data_race(cgrp_dfl_root.cgrp.nr_descendants))
 		flags |= UMACCT_STATUS_CGROUP_V2;
 	if (probe_selftest())
 		flags |= UMACCT_STATUS_SELFTEST;
