@@ -52,7 +52,8 @@ struct reader *reader_alloc(const struct sk_buff *request)
 	len = cgroup_path(current->nsproxy->cgroup_ns->root_cset->dfl_cgrp, prefix, PATH_MAX);
 	if (len < 0 || len >= PATH_MAX || !strcmp(prefix, "/"))
 		len = 0;
-	reader = kzalloc(struct_size(reader, prefix, len + 1), GFP_KERNEL);
+	/* Whoever doesn't read a dump to its end keeps this. */
+	reader = kzalloc(struct_size(reader, prefix, len + 1), GFP_KERNEL_ACCOUNT);
 	if (reader) {
 		reader_init(reader, request);
 		reader->pids = get_pid_ns(task_active_pid_ns(current));
