@@ -233,6 +233,16 @@ TEST_F(AuditVerb, SaysWhereTheMachinesAndEachCgroupsMemoryIs) {
     EXPECT_EQ(ran.out.find(']') - bar - 1, 72U);
 }
 
+TEST_F(AuditVerb, TheBarIsNoWiderThanTheTerminal) {
+    for (const int width : {1, 5, 40, 76, 77, 500}) {
+        width_ = width;
+        const std::string out = run({"audit"}).out;
+        const auto bar = out.find("\n  [") + 1;
+
+        EXPECT_EQ(out.find('\n', bar) - bar, std::clamp(width, 5, 76)) << width;
+    }
+}
+
 TEST_F(AuditVerb, BookkeepingThatIsNotSeenIsUnknown) {
     EXPECT_TRUE(run_json({"audit", "--json"})["bookkeeping_slab_bytes"].is_null());
     const std::string out = run({"audit"}).out;

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::uint64_t least_slack = 4ULL << 20;
 constexpr std::uint64_t stock_pages = 64; ///< what one CPU may hold back from memory.stat
-constexpr std::size_t bar_width = 72;
+constexpr int bar_width = 72;             ///< on a wide terminal, and where there is none
 
 struct Options {
     std::optional<std::string> target;
@@ -287,7 +287,7 @@ std::string format_change(std::int64_t bytes) {
 }
 
 /// Each letter's share of the bar, rounded so that the bar is full.
-std::string bar_of(const Statement &machine) {
+std::string bar_of(const Statement &machine, std::size_t width) {
     std::string bar;
     std::uint64_t sum = 0;
 
@@ -295,9 +295,9 @@ std::string bar_of(const Statement &machine) {
         const Part part{static_cast<std::uint8_t>(i)};
 
         sum += static_cast<std::uint64_t>(std::max<std::int64_t>(0, machine[part]));
-        const std::size_t end = (sum * bar_width + machine.total / 2) / machine.total;
+        const std::size_t end = (sum * width + machine.total / 2) / machine.total;
 
-        bar.resize(std::max(bar.size(), std::min(end, bar_width)), form_of(part).letter);
+        bar.resize(std::max(bar.size(), std::min(end, width)), form_of(part).letter);
     }
     return bar;
 }
@@ -323,8 +323,12 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
     }
     table.add({"=", "MemTotal", format_size(audit.machine.total), change_of("total_bytes")});
     table.print(output, 2);
+
+    const int room = output.width == 0 ? bar_width : std::clamp(output.width - 4, 1, bar_width);
+
     fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
-               bar_of(audit.machine), format_size(audit.available), format_size(audit.pinned));
+               bar_of(audit.machine, static_cast<std::size_t>(room)), format_size(audit.available),
+               format_size(audit.pinned));
     const bool is_least = audit.in_slab.pages && audit.in_slab.partial;
     fmt::print(output.out, "  driver's bookkeeping: {}{} of the slab, {} of vmalloc\n",
                is_least ? "at least " : "", size_or_unknown(in_bytes(audit.in_slab.pages)),
