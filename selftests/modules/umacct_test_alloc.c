@@ -663,6 +663,7 @@ static ssize_t holder_write(struct file *file, const char __user *buffer, size_t
 	if (copy_from_user(command, buffer, length))
 		return -EFAULT;
 	command[length] = '\0';
+	strim(command);
 
 	mutex_lock(&holder->lock);
 	if (str_has_prefix(command, "thread "))

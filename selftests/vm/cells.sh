@@ -15,11 +15,13 @@ amd64-6.1-535       amd64         bookworm            amd64      bookworm
 '
 
 # Those that are in no everyday run: "make test-long" has them. "-": no driver. Where
-# kernels/FLAVOUR.config is, the kernel is built here, from Debian's source.
+# kernels/FLAVOUR.config is, the kernel is built here, from Debian's source. The last column
+# says which cases the cell is for, where that isn't all of them.
 long_cells_table='
 arm64-6.12-16k-550  arm64         bookworm-backports  arm64-16k  trixie
 amd64-6.12-rt-550   amd64         bookworm-backports  rt-amd64   trixie
 amd64-6.12-debug    amd64         bookworm-backports  debug      trixie
+amd64-6.12-kcsan    amd64         bookworm-backports  kcsan      trixie         98*
 amd64-7             amd64         trixie-backports    amd64      -
 '
 
@@ -48,8 +50,8 @@ highest_memory() {
 # load_cell NAME: sets what the table and the architecture say of it.
 load_cell() {
 	cell=$1
-	read -r arch kernel_suite flavour driver_suite < <(
-		awk -v cell="$cell" '$1 == cell { print $2, $3, $4, $5 }' \
+	read -r arch kernel_suite flavour driver_suite cell_cases < <(
+		awk -v cell="$cell" '$1 == cell { print $2, $3, $4, $5, $6 ? $6 : "*" }' \
 			<<<"$cells_table$long_cells_table"
 	) || die "no cell '$cell'; there are: $(all_cells | xargs) $(long_cells | xargs)"
 	load_machine
