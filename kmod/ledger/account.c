@@ -23,7 +23,7 @@
 #include "ledger/table.h"
 
 /* The kernel keeps more for a cgroup than a sixteenth of this. */
-#define BYTES_PER_BUCKET	SZ_1M
+#define BYTES_PER_BUCKET	SZ_256K
 
 /* A path must fit into a netlink message with all the rest; longer ones are not told. */
 #define ACCOUNT_PATH_MAX	2048

@@ -30,7 +30,7 @@
 struct rows client_rows;
 
 /* The kernel keeps more for a process, and for a cgroup, than a sixteenth of this. */
-#define BYTES_PER_BUCKET	SZ_1M
+#define BYTES_PER_BUCKET	SZ_256K
 
 struct table client_table;
 
