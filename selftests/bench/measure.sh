@@ -170,9 +170,16 @@ unload_with_many
 free_many
 insmod /lib/umacct/umacct.ko || stop "umacct does not load"
 
-hold_cgroups() { # COUNT
+# Those that the memory controller is to see; without it a cgroup is made in a tenth of the
+# time.
+controlled_cgroups() { # COUNT
+	/selftests/bin/manycgroups make "$1" || stop "no $1 cgroups"
+	/selftests/bin/manycgroups control "$1" || stop "no memory controller for them"
+}
+
+hold_cgroups() { # COUNT PAGES
 	mkfifo /tmp/hold /tmp/ready
-	/selftests/bin/manycgroups hold "$1" </tmp/hold >/tmp/ready &
+	/selftests/bin/manycgroups hold "$1" "$2" </tmp/hold >/tmp/ready &
 	holder=$!
 	exec 5>/tmp/hold
 	read -r many_ready </tmp/ready
@@ -195,6 +202,38 @@ time_of() { # PID
 	cut -d ' ' -f 1 "/proc/$1/schedstat"
 }
 
+# What a page for each of so many cgroups takes of slab memory, all from one process, which
+# passes through them.
+hold_accounts() { # VARIANT COUNT
+	/selftests/bin/manycgroups make "$2" || stop "no $2 cgroups"
+	slab_before=$(slab)
+	hold_cgroups "$2" 1
+	echo "account $1 $((($(slab) - slab_before) / $2)) 0"
+}
+
+drop_accounts() { # COUNT
+	/selftests/bin/manycgroups remove "$1" || stop "the cgroups can't be removed"
+	forget_cgroups
+}
+
+# A page beside so many accounts, with as many clients; and a list of them.
+among_accounts() { # COUNT
+	hold_accounts umacct "$1"
+	measure "among_accounts" "$1" 1 4096 0 2000
+	# The first finds the machine still busy with what went before.
+	umacct ls --json >/dev/null
+	accounts_cost=$(/selftests/bin/cost umacct ls --json) || stop "ls can't be measured"
+	echo "list $1 $accounts_cost"
+	drop_accounts "$1"
+}
+
+rmmod umacct || stop "umacct does not unload"
+hold_accounts bare 10000
+drop_accounts 10000
+insmod /lib/umacct/umacct.ko || stop "umacct does not load"
+among_accounts 1000
+among_accounts 100000
+
 scrapes=20
 
 scrape() {
@@ -205,7 +244,8 @@ scrape() {
 
 # What a scrape takes of the exporter's time, with so many cgroups that hold memory.
 measure_scrape() { # COUNT
-	hold_cgroups "$1"
+	controlled_cgroups "$1"
+	hold_cgroups "$1" 10
 	ip link set lo up
 	/usr/sbin/umacct-exporter --port 9752 &
 	exporter=$!
@@ -225,13 +265,48 @@ measure_scrape() { # COUNT
 
 [ ! -x /usr/sbin/umacct-exporter ] || measure_scrape 1000
 
+# A refresh of "umacct top", with so many containers that hold memory: what it takes of a
+# second, with its children, beyond the first.
+run_top() { # REFRESHES
+	mkdir -p $CGROUPS/top
+	sh -c "echo \$\$ >$CGROUPS/top/cgroup.procs && exec umacct top --batch -n $1 -d 1" >/tmp/top ||
+		stop "no top"
+	sed -n 's/^usage_usec //p' $CGROUPS/top/cpu.stat
+	rmdir $CGROUPS/top
+}
+
+measure_top() { # COUNT
+	exec 6<>/dev/umacct_test_alloc || stop "no second /dev/umacct_test_alloc"
+	names=/var/lib/containers/storage/overlay-containers
+	mkdir -p $names $CGROUPS/machine
+	containers=
+	for number in $(seq "$1"); do
+		id=$(printf '%064x' "$number")
+		containers="$containers,{\"id\":\"$id\",\"names\":[\"named-$number\"]}"
+		enter "/machine/libpod-$id.scope"
+		ask_beside "alloc 1 4096 0 10"
+	done
+	enter /bench
+	echo "[${containers#,}]" >$names/containers.json
+	first=$(run_top 1) || exit
+	grep -q named-1 /tmp/top || stop "top names no container"
+	all=$(run_top 21) || exit
+	echo "top umacct $(((all - first) * 1000 / 20)) 0"
+	free_many
+	rm $names/containers.json
+	find $CGROUPS/machine -depth -type d -exec rmdir {} + || stop "cgroups are left"
+}
+
+measure_top 200
+
 # A list of many cgroups, beside reading one file of each. In instructions and system
 # calls, so the columns are others here: WHAT VARIANT INSTRUCTIONS CALLS. This umacct
 # watches how long it holds its lock, which costs it little.
 rmmod umacct || stop "umacct doesn't unload"
 insmod /lib/umacct/watched/umacct.ko || stop "the watched umacct does not load"
 many=10000
-hold_cgroups $many
+controlled_cgroups $many
+hold_cgroups $many 10
 umacct ls --json | tr '{' '\n' | grep -c '"path":"/many/[0-9]*/[0-9]*"' >/tmp/listed
 [ "$(cat /tmp/listed)" -eq $many ] || stop "ls lists $(cat /tmp/listed) of $many cgroups"
 for variant in "umacct ls --json" "/selftests/bin/manycgroups read $many"; do

@@ -87,6 +87,18 @@ END {
 	printf "  %-38s %9s %9d\n", "bytes of slab memory for each", "", record
 	printf "  %-38s %9s %9d\n", "to unload, milliseconds", "", cost("unload", "umacct", "alloc")
 
+	few_accounts = pair("among_accounts", "1000") - pair("page", "bare")
+	many_accounts = pair("among_accounts", "100000") - pair("page", "bare")
+	# Each holds a page, with its record; without umacct, that is what kernel and driver keep.
+	account = cost("account", "umacct", "alloc") - cost("account", "bare", "alloc")
+	account -= cost("slab", "umacct", "alloc")
+	few_rows = (cost("list", "1000", "alloc") - cost("start", "umacct", "alloc")) / 1000
+	many_rows = (cost("list", "100000", "alloc") - cost("start", "umacct", "alloc")) / 100000
+	printf "\n  %-38s %9s %9s\n", "beside others' accounts and processes", "1,000", "100,000"
+	printf "  %-38s %+9d %+9d\n", "allocate and free 1 page", few_accounts, many_accounts
+	printf "  %-38s %9d %9d\n", "umacct ls --json, for each", few_rows, many_rows
+	printf "  %-38s %9s %9d\n", "bytes of slab memory for each of both", "", account
+
 	printf "\n  %-38s %12s %9s\n", "the tool", "instructions", "calls"
 	printf "  %-38s %12d %9d\n", "umacct", cost("start", "umacct", "alloc"),
 		cost("start", "umacct", "free")
@@ -100,6 +112,9 @@ END {
 		printf "\n  %-38s %12s\n", "1,000 cgroups that hold memory", "instructions"
 		printf "  %-38s %12d\n", "a scrape, of umacct-exporter's time", cost("scrape", "umacct-exporter", "alloc")
 	}
+
+	printf "\n  %-38s %12s\n", "200 containers that hold memory", "instructions"
+	printf "  %-38s %12d\n", "a refresh of umacct top", cost("top", "umacct", "alloc")
 
 	printf "\n  %-38s %9s\n", "the ledger's lock, held at the longest", ""
 	longest("allocating in and listing cgroups", "allocate_and_list")
@@ -123,6 +138,14 @@ END {
 	verdict(each_level <= 60, sprintf("a level more with a limit: %.0f, at most 60", each_level))
 	verdict(many <= few * 1.1, sprintf("beside a million: %+.0f %% of beside a thousand, at most 10",
 		100 * many / few - 100))
+	verdict(many_accounts <= few_accounts * 1.1,
+		sprintf("beside 100,000 accounts: %+.0f %% of beside a thousand, at most 10",
+			100 * many_accounts / few_accounts - 100))
+	verdict(many_rows <= few_rows * 1.1,
+		sprintf("each of them in a list: %+.0f %% of one of a thousand, at most 10",
+			100 * many_rows / few_rows - 100))
+	verdict(account <= 1024, sprintf("%d bytes for an account and its process, at most 1024",
+		account))
 	verdict(record <= 128, sprintf("%d bytes for a live allocation, at most 128", record))
 	start = cost("start", "umacct", "alloc")
 	verdict(start <= 6e6, sprintf("the tool starts and answers in %.1f million, at most 6", start / 1e6))
@@ -136,6 +159,9 @@ END {
 		scrape = cost("scrape", "umacct-exporter", "alloc")
 		verdict(scrape <= 15e6, sprintf("a scrape takes %.1f million, at most 15", scrape / 1e6))
 	}
+	# 2 % of such a processor, once a second.
+	top = cost("top", "umacct", "alloc")
+	verdict(top <= 60e6, sprintf("umacct top takes %.1f million a second, at most 60", top / 1e6))
 	status = cost("status", "umacct", "alloc")
 	verdict(status <= 20000, sprintf("telling the status: %d, at most 20000", status))
 	verdict(hold <= 20000, sprintf("the ledger's lock held for %d, at most 20000", hold))

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * manycgroups hold COUNT: makes so many cgroups below /many, a hundred in each of its
- * children, takes ten pages of driver memory in each, one by one, says "ready", and
- * holds all of it until its standard input ends.
+ * manycgroups make COUNT: makes so many cgroups below /many, a hundred in each of its
+ * children.
+ *
+ * manycgroups hold COUNT PAGES: takes so many pages of driver memory in each of them, one
+ * by one, says "ready", and holds all of it until its standard input ends.
+ *
+ * manycgroups control COUNT: gives each the memory controller.
  *
  * manycgroups read COUNT: reads memory.current of each of them.
  *
@@ -52,26 +56,38 @@ static void put(const char *file, const char *text)
 	close(fd);
 }
 
-static void hold(int count)
+static void make_each(int count)
+{
+	make(TOP);
+	for (int i = 0; i < count; i++) {
+		if (i % IN_EACH == 0)
+			make(path(TOP "/%d", i / IN_EACH));
+		make(path(TOP "/%d/%d", i / IN_EACH, i));
+	}
+}
+
+static void control_each(int count)
+{
+	put(TOP "/cgroup.subtree_control", "+memory");
+	for (int i = 0; i < count; i += IN_EACH)
+		put(path(TOP "/%d/cgroup.subtree_control", i / IN_EACH), "+memory");
+}
+
+static void hold(int count, int pages)
 {
 	int device = open("/dev/umacct_test_alloc", O_RDWR);
-	char answer[256];
+	char command[64], wanted[64], answer[256];
 
 	if (device < 0)
 		die("/dev/umacct_test_alloc");
-	make(TOP);
-	put(TOP "/cgroup.subtree_control", "+memory");
+	snprintf(command, sizeof(command), "alloc 1 4096 0 %d", pages);
+	snprintf(wanted, sizeof(wanted), "status=0x0 count=%d\n", pages);
 	for (int i = 0; i < count; i++) {
-		if (i % IN_EACH == 0) {
-			make(path(TOP "/%d", i / IN_EACH));
-			put(path(TOP "/%d/cgroup.subtree_control", i / IN_EACH), "+memory");
-		}
-		make(path(TOP "/%d/%d", i / IN_EACH, i));
 		put(path(TOP "/%d/%d/cgroup.procs", i / IN_EACH, i), "0");
-		if (write(device, "alloc 1 4096 0 10", 17) < 0)
+		if (write(device, command, strlen(command)) < 0)
 			die("alloc");
 		if (read(device, answer, sizeof(answer)) <= 0 ||
-		    strncmp(answer, "status=0x0 count=10\n", 20))
+		    strncmp(answer, wanted, strlen(wanted)))
 			die("alloc");
 	}
 	printf("ready\n");
@@ -105,15 +121,20 @@ static void remove_each(int count)
 
 int main(int argc, char **argv)
 {
-	int count = argc == 3 ? atoi(argv[2]) : 0;
+	int count = argc >= 3 ? atoi(argv[2]) : 0;
 
-	if (count > 0 && !strcmp(argv[1], "hold"))
-		hold(count);
+	if (count > 0 && argc == 4 && !strcmp(argv[1], "hold"))
+		hold(count, atoi(argv[3]));
+	else if (count > 0 && !strcmp(argv[1], "make"))
+		make_each(count);
+	else if (count > 0 && !strcmp(argv[1], "control"))
+		control_each(count);
 	else if (count > 0 && !strcmp(argv[1], "read"))
 		read_each(count);
 	else if (count > 0 && !strcmp(argv[1], "remove"))
 		remove_each(count);
 	else
-		return fprintf(stderr, "usage: manycgroups hold|read|remove COUNT\n"), 2;
+		return fprintf(stderr, "usage: manycgroups make|control|read|remove COUNT\n"
+			       "       manycgroups hold COUNT PAGES\n"), 2;
 	return 0;
 }
