@@ -15,7 +15,7 @@
 
 /**
  * struct client - a process that allocated on an account
- * @pid: its thread group's; keeps the number from being used again
+ * @pid: its thread group's; found by its address, for its number may be used again
  * @account: referenced; may be offline, see account_nearest_online()
  * @start_time: as field 22 of /proc/PID/stat, in nanoseconds
  * @refs: one for being listed, one from each record and call under way
