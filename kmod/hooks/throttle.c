@@ -130,10 +130,9 @@ struct hook hook_ioctl = {
 	},
 };
 
-/* Drivers that have one file for all their devices have two functions; later ones share one. */
 struct hook hook_compat_ioctl = {
 	.name = "throttle 32-bit",
-	.layouts = LAYOUT_ALLOC_8 | LAYOUT_ALLOC_9,
+	.layouts = LAYOUT_IOCTL_32,
 	.wanted = throttle_wanted,
 	.probe = {
 		.symbol = "nvidia:nvidia_frontend_compat_ioctl",

@@ -24,8 +24,9 @@ static const struct series {
 	bool page_pools;
 	unsigned int page_notes;
 } known_series[] = {
-	{ 515, 525, LAYOUT_ALLOC_8,                   FRONTEND_IOCTL, false, 32 + 8 },
-	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  FRONTEND_IOCTL, false, 32 + 8 },
+	{ 515, 525, LAYOUT_ALLOC_8 | LAYOUT_IOCTL_32, FRONTEND_IOCTL, false, 32 + 8 },
+	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3 | LAYOUT_IOCTL_32,
+						      FRONTEND_IOCTL, false, 32 + 8 },
 	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, 32 + 8 },
 	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, 16 },
 	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  16 },

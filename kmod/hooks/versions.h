@@ -21,6 +21,8 @@ enum driver_layout {
 	LAYOUT_CHUNK_3	= BIT(3),
 	/* ... with node before chunk */
 	LAYOUT_CHUNK_4	= BIT(4),
+	/* programs of 32 bits have a function of their own behind ioctl(2) */
+	LAYOUT_IOCTL_32	= BIT(5),
 };
 
 /* Whose function a hook is on. The kernel itself is a driver that is always there. */
