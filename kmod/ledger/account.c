@@ -315,7 +315,7 @@ void account_offline_locked(struct account *account)
 	to = account_nearest_online(account);
 	/* Who removes cgroups that hold nothing keeps no reader from coming to an end. */
 	if (account->local || account->local_managed)
-		WRITE_ONCE(account_generation, (account_generation + 1) ?: 1);
+		account_generation = (account_generation + 1) ?: 1;
 	to->local += account->local;
 	to->local_managed += account->local_managed;
 	to->clients += account->clients;
