@@ -10,7 +10,7 @@ needs_vm "it measures the machine's memory"
 needs_accounting
 needs_kernel_alloc
 
-PAGES=100000
+PAGES=$((390 * MIB / PAGE))
 DEEPEST=64
 
 # The kernel's own memory, in bytes, once what waits to be freed is.
@@ -25,10 +25,10 @@ slab_since() { # EARLIER
 # Nobody allocates afterwards, so nobody clears up for him.
 cgroup_leaf tenant
 start_in tenant many
-ask many kernel alloc 1 4096 0 1
+ask many kernel alloc 1 "$PAGE" 0 1
 ask many kernel free
 before=$(slab)
-ask many kernel alloc 1 4096 0 $PAGES
+ask many kernel alloc 1 "$PAGE" 0 $PAGES
 is "$PAGES pages are held, each for itself" "$(usage tenant)" $((PAGES * PAGE))
 diag "for which the kernel's memory rose by $(slab_since "$before") bytes"
 tell many exit
