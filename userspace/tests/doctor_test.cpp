@@ -103,6 +103,12 @@ TEST_F(Doctor, TheModuleCantBeAsked) {
     expect("module", "fail", "the umacct kernel module", 4);
 }
 
+TEST_F(Doctor, TracingIsSwitchedOff) {
+    loaded_ = false;
+    sandbox_.write("proc/sys/kernel/ftrace_enabled", "0\n");
+    expect("probes", "fail", "ftrace_enabled is 0", 3);
+}
+
 TEST_F(Doctor, VersionsDiffer) {
     fake_.status.module_version = "0.0.1";
     expect("module", "warn", "module 0.0.1, tool " UMACCT_VERSION, 0);

@@ -56,10 +56,9 @@ std::vector<Problem> problems(const Status &status) {
                          "there are no cgroups in the v2 hierarchy: everything is in one account",
                          "boot with systemd.unified_cgroup_hierarchy=1"});
     if (!status.has(UMACCT_STATUS_SELFTEST))
-        found.push_back(
-            {"probes", true,
-             "a probe on the module's own code did not fire: kprobes do not work here",
-             "is /sys/kernel/debug/kprobes/enabled 1, and /proc/sys/kernel/ftrace_enabled?"});
+        found.push_back({"probes", true,
+                         "a probe on the module's own code did not fire: kprobes do not work here",
+                         "is /sys/kernel/debug/kprobes/enabled 1?"});
     for (const Hook &hook : status.hooks)
         add_hook(found, hook);
     if (status.has(UMACCT_STATUS_UNENFORCED))

@@ -29,8 +29,12 @@ void check_versions(const Examined &at, Findings &found) {
 }
 
 void check_probes(const Examined &at, Findings &found) {
-    if (!at.status)
+    if (!at.status) {
+        if (line_of(at.file("proc/sys/kernel/ftrace_enabled")) == "0")
+            found.add(Health::fail, "probes", "kernel.ftrace_enabled is 0: umacct does not load",
+                      "sysctl kernel.ftrace_enabled=1, then modprobe umacct");
         return;
+    }
     found.add(*at.status, "probes", "a probe on the module's own code fires", {},
               line_of(at.file("sys/kernel/debug/kprobes/enabled")) == "0"
                   ? "kprobes are switched off: echo 1 > /sys/kernel/debug/kprobes/enabled"
