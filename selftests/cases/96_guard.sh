@@ -197,9 +197,18 @@ for i in 1 2 3 4 5; do
 done
 check "soon after the threshold" [ "$slowest" -le "$([ "$BARS" ] && echo 200 || echo 5000)" ]
 
+# --- who ends undoes what it did -------------------------------------------------------
+
+cgroup_leaf left
+start_in left left
+tell left alloc 1M $(($(obtainable) - FLOOR + 20))
+check "another one is stopped" eventually is_frozen left
+daemon_stop
+check "it goes on when the guard ends" eventually thawed left
+cgroup_write left cgroup.kill 1
+
 # --- steps, one after the other; and who comes after one that was killed --------------
 
-daemon_stop
 policy "floor = \"${FLOOR}M\"" 'for = "0"' 'wait = "300ms"' 'release = "200ms"' \
 	'steps = ["reclaim", "reserve", "freeze", "signal", "kill"]'
 check "it starts with all steps" daemon_start
