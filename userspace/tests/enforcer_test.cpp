@@ -70,6 +70,10 @@ protected:
             if (account.hard && account.soft && *account.soft > *account.hard)
                 throw RequestError(EINVAL, "the soft limit would be above the hard limit", 0);
             account.view = attribute(UMACCT_A_ACCOUNT_VIEW).value_or(account.view) != 0;
+            account.throttle_ns =
+                attribute(UMACCT_A_ACCOUNT_THROTTLE).value_or(account.throttle_ns);
+            account.charge = static_cast<umacct_charge_mode>(
+                attribute(UMACCT_A_ACCOUNT_CHARGE).value_or(account.charge));
         }
     }
 
@@ -277,6 +281,30 @@ TEST_F(EnforcerTest, WhatWaitsForItsNameKeepsWhatItHad) {
     EXPECT_EQ(hard_set(), Values{gib});
     enforcer.replace(policy(""));
     EXPECT_EQ(account(path).hard, std::nullopt);
+}
+
+TEST_F(EnforcerTest, WhatWaitsForItsNameIsKnownToBeThePolicys) {
+    const std::string path = "/docker/" + test::id_of('a');
+    const char *text = "[[rule]]\ncontainer='vllm'\nhard='1G'\nsoft='512M'\nthrottle='1ms'\n"
+                       "view=true\ncharge='on'\n";
+    const test::RuntimeFolders folders(sandbox_);
+
+    account(path);
+    folders.add_docker(test::id_of('a'), "vllm");
+    enforcer(text).follow({path}, {});
+    EXPECT_EQ(account(path).soft, gib / 2);
+    EXPECT_TRUE(account(path).view);
+    std::filesystem::remove_all(root() / "var");
+    Enforcer enforcer = this->enforcer(text);
+    enforcer.follow({path}, {});
+    enforcer.replace(policy(""));
+
+    const Account &without = account(path);
+    EXPECT_EQ(without.hard, std::nullopt);
+    EXPECT_EQ(without.soft, std::nullopt);
+    EXPECT_EQ(without.throttle_ns, 0);
+    EXPECT_FALSE(without.view);
+    EXPECT_EQ(without.charge, UMACCT_CHARGE_INHERIT);
 }
 
 TEST_F(EnforcerTest, TheMachinesView) {

@@ -503,6 +503,8 @@ TEST_F(ReclaimerTest, CompactsEachNode) {
     reclaimer(false).compact();
     for (const char *node : {"node0", "node1"})
         EXPECT_EQ(read(root() / "sys/devices/system/node" / node / "compact"), "1");
+    std::filesystem::create_directories(root() / "sys/devices/system/node/node2/compact");
+    EXPECT_THROW(reclaimer(false).compact(), Error);
 }
 
 } // namespace

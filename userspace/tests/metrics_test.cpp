@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -93,6 +94,7 @@ TEST_F(Metrics, FiguresAndNames) {
                           "driver_version=\"550.163.01\"} 1"));
     EXPECT_TRUE(has(text, "umacct_hook_calls_total{hook=\"allocate\"} 12"));
     EXPECT_TRUE(has(text, "# TYPE umacct_hook_calls_total counter"));
+    EXPECT_TRUE(has(text, "# TYPE umacct_hook_missed_total counter"));
     EXPECT_TRUE(has(text, "umacct_machine_memory_bytes 17179869184"));
     EXPECT_TRUE(has(text, "umacct_machine_pressure_seconds_total{who=\"some\"} 1.5"));
     const std::string of_vllm = R"({cgroup="/system.slice/docker-)" + std::string(64, 'a') +
@@ -201,6 +203,12 @@ std::string ask(Exporter &exporter, const std::string &path, const std::string &
     }
     ADD_FAILURE() << "no end of the answer: " << answer;
     return answer;
+}
+
+TEST_F(Metrics, WhereNobodyCanBeHeard) {
+    const FileDescriptor file(open("/dev/null", O_RDWR | O_CLOEXEC));
+
+    EXPECT_THROW(Exporter(connection_, machine_, 50, {file.get()}), Error);
 }
 
 TEST_F(Metrics, OverASocket) {
