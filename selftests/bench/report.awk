@@ -30,6 +30,16 @@ function ask_row(label, what) {
 		added(what, "loaded", "alloc"), added(what, "armed", "alloc"),
 		added(what, "viewed", "alloc")
 }
+function processors_row(count,  variant, from, at) {
+	from = "processors" SUBSEP
+	for (variant = 1; variant <= 2; variant++) {
+		at = from (variant == 1 ? "bare" : "umacct") SUBSEP count SUBSEP
+		rate[variant] = value[at "pairs"] / value[at "time"]
+		waits[variant] = 1000 * value[at "waits"] / value[at "pairs"]
+	}
+	printf "  %-38s %9.1f %9.1f %9.2f %9.2f %9.2f\n", count " at once", rate[1], rate[2], waits[1], waits[2],
+		1000 * value[at "ledger"] / value[at "pairs"]
+}
 function check(depth) {
 	return pair("page", "limits" depth) - pair("page", "depth" depth)
 }
@@ -54,6 +64,13 @@ function verdict(good, text) {
 	missed += !good
 }
 
+$1 == "processors" {
+	value[$1, $2, $3, "pairs"] = $4
+	value[$1, $2, $3, "time"] = $5
+	value[$1, $2, $3, "ledger"] = $6
+	value[$1, $2, $3, "waits"] = $7
+	next
+}
 {
 	# A page has a usual cost; longer work has a tick in it as often as not.
 	usual = $1 == "page" || $1 ~ /^among/
@@ -116,12 +133,24 @@ END {
 	printf "\n  %-38s %12s\n", "200 containers that hold memory", "instructions"
 	printf "  %-38s %12d\n", "a refresh of umacct top", cost("top", "umacct", "alloc")
 
-	printf "\n  %-38s %9s\n", "the ledger's lock, held at the longest", ""
+	printf "\n  %-38s %9d\n", "the ledger's lock, for 1 page and its free", cost("hold", "page", "alloc")
+	printf "  %-38s %9s\n", "held at the longest", ""
 	longest("allocating in and listing cgroups", "allocate_and_list")
 	longest("listing processes; nobody lists", "list_processes")
 	longest("setting limits and charging", "set")
 	longest("removing the cgroups", "remove")
 	longest("exit, and reaping the clients", "exit_and_reap")
+
+	printf "\n  %-38s %9s %9s %9s %9s %9s\n", "processors that allocate and free 1 page", "", "", "waits per",
+		"1,000", ""
+	printf "  %-38s %9s %9s %9s %9s %9s\n", "in pairs each millisecond; spinlocks", "bare",
+		"umacct", "bare", "umacct", "of ledger"
+	for (count = 1; count <= 8; count *= 2) {
+		if (("processors", "bare", count, "pairs") in value)
+			processors_row(count)
+		else
+			printf "  %-38s this host has not so many\n", count " at once"
+	}
 
 	page = pair("page", "umacct") - pair("page", "bare")
 	most = cell ~ /^arm64/ ? 700 : 600

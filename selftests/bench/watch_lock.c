@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The longest that the ledger's lock was held, in the parameter watch_lock:
- * NANOSECONDS FUNCTION, the one that took it. Written to, it begins anew.
+ * NANOSECONDS FUNCTION ALL_NANOSECONDS, the one that took it, and how long it was held in
+ * all. Written to, it begins anew.
  */
 #include <linux/moduleparam.h>
 #include <linux/sysfs.h>
@@ -15,6 +16,7 @@ static u64 held_since;
 static const char *held_by;
 static u64 longest;
 static const char *longest_by = "nobody";
+static u64 in_all;
 
 void watch_lock(const char *where)
 {
@@ -31,6 +33,7 @@ void watch_unlock(void)
 	u64 held = ktime_get_raw_fast_ns() - held_since;
 	unsigned long flags = held_flags;
 
+	in_all += held;
 	if (held > longest) {
 		longest = held;
 		longest_by = held_by;
@@ -40,13 +43,14 @@ void watch_unlock(void)
 
 static int get_longest(char *buffer, const struct kernel_param *param)
 {
-	return sysfs_emit(buffer, "%llu %s\n", longest, longest_by);
+	return sysfs_emit(buffer, "%llu %s %llu\n", longest, longest_by, in_all);
 }
 
 static int set_longest(const char *value, const struct kernel_param *param)
 {
 	longest = 0;
 	longest_by = "nobody";
+	in_all = 0;
 	return 0;
 }
 
