@@ -7,17 +7,20 @@
 #   # boot: [PARAMETERS] one of its own, with nothing left of others; booted with those
 #   # image: NAME        one that has what vm/images/NAME.sh says; cases with the same image
 #                        share it
+#   # clock: instructions  one whose clock goes by a nanosecond for each instruction that it
+#                        executes, however busy its host is; cases with it share it
 #   # cell: CELL         it runs in this cell alone
 #   # long: yes          it takes its time: "make test-long" runs it, or whoever names it
 
-# read_head FILE: sets head_boot, head_image, head_cell and head_long, and head_machine: the machine's
-# name, empty for that of most cases.
+# read_head FILE: sets head_boot, head_image, head_clock, head_cell and head_long, and
+# head_machine: the machine's name, empty for that of most cases.
 read_head() {
-	head_boot='' head_image='' head_cell='' head_long='' head_machine=''
+	head_boot='' head_image='' head_clock='' head_cell='' head_long='' head_machine=''
 	while read -r head_mark head_word head_value; do
 		case $head_mark$head_word in
 		'#boot:') head_boot=$head_value head_machine=own:${1##*/} ;;
 		'#image:') head_image=$head_value head_machine=image:$head_value ;;
+		'#clock:') head_clock=$head_value head_machine=clock:$head_value ;;
 		'#cell:') head_cell=$head_value ;;
 		'#long:') head_long=$head_value ;;
 		'#'*) ;;

@@ -7,7 +7,7 @@
 # shellcheck source=/dev/null
 . "$clone/selftests/lib/heads.sh"
 
-# machines_of_cases GLOB [yes]: a line each: "MACHINE|IMAGE|PARAMETERS", as in their heads.
+# machines_of_cases GLOB [yes]: a line each: "MACHINE|IMAGE|CLOCK|PARAMETERS", as in their heads.
 # With "yes" for those that take long alone; without for the others.
 machines_of_cases() {
 	local file name
@@ -17,7 +17,7 @@ machines_of_cases() {
 		[[ ${name%.sh} == $1 ]] || continue
 		read_head "$file"
 		[[ ${head_cell:-$cell} == "$cell" && $head_long == "${2-}" ]] || continue
-		echo "$head_machine|$head_image|$head_boot"
+		echo "$head_machine|$head_image|$head_clock|$head_boot"
 	done | awk '!seen[$0]++'
 }
 
