@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# clock: instructions
 #
 # umacctd: a cgroup that appears has its limits at once, again when it is made anew, and
 # for as long as the module is there, whatever becomes of the daemon. A policy that is read
@@ -97,21 +98,24 @@ cgroup_remove "$(cgroup_path after)"
 cgroup_leaf after
 check "made anew, it has its limit again" eventually has_limit after $((4 * MIB))
 
-# The quickest, and without what the looking itself takes on an emulated processor: a
-# daemon that looked at intervals would not be so.
 is_quick() { # DESCRIPTION MIB NAME...
 	quick_what=$1
 	quick_limit=$2
 	shift 2
-	quickest=5000
+	slowest=0
 	for name; do
 		took=$(appears_in "$name" "$quick_limit")
-		looking=$(appears_in "$name" "$quick_limit")
-		diag "after $took ms, $looking ms of which it takes to look"
-		[ $((took - looking)) -ge "$quickest" ] || quickest=$((took - looking))
+		[ "$took" -le "$slowest" ] || slowest=$took
+		diag "after $took ms"
 	done
-	check "$quick_what" [ "$quickest" -le 100 ]
+	check "$quick_what" [ "$slowest" -le 100 ]
 }
+# The driver's first allocation was holder's perhaps: it tells whether a hook is needed, and
+# whoever sets something waits while that goes, once.
+mask_is_seen() {
+	! grep -q '_gfp_mask armed' "$DEBUGFS/status"
+}
+check "no hook is on its way out" eventually mask_is_seen
 is_quick "within 100 ms" 4 quick1 quick2 quick3 quick4 quick5 quick6 quick7 quick8
 
 # As podman writes it down before a container starts.
