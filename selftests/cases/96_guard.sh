@@ -12,6 +12,8 @@ needs_accounting
 
 LOG=$TEST_DIR/log
 : "${SEED:=1}" "${BARS:=}"
+# The guard has come by then, on a busy emulated processor too, in ms.
+SOON=5000
 # The driver leaves this much to the machine, with a guard and without.
 RESERVE=200
 FLOOR=300
@@ -44,7 +46,9 @@ policy() { # [LINE]...
 
 daemon_start() {
 	: >"$LOG"
-	/usr/sbin/umacctd 2>>"$LOG" &
+	# As its unit has it; the machine has no nice(1).
+	# shellcheck disable=SC2016 # that shell's own
+	sh -c 'renice -n -10 -p $$ && exec /usr/sbin/umacctd' 2>>"$LOG" &
 	daemon=$!
 	holders="$holders $daemon"
 	eventually grep -q 'in force' "$LOG"
@@ -101,11 +105,15 @@ scenario() {
 	lowest=999999
 	stopped=nobody
 	"$1" "$scenario_name"
-	scenario_end=$(($(now_ms) + 60000))
-	scenario_short=0
-	while [ "$(now_ms)" -lt $scenario_end ]; do
+	scenario_news=$(now_ms)
+	scenario_short=
+	while [ $(($(now_ms) - scenario_news)) -lt 60000 ]; do
 		scenario_left=$(obtainable)
-		[ "$scenario_left" -ge "$lowest" ] || lowest=$scenario_left
+		# However long it takes: as long as it takes more.
+		if [ "$scenario_left" -lt "$lowest" ]; then
+			lowest=$scenario_left
+			scenario_news=$(now_ms)
+		fi
 		if is_frozen server; then
 			stopped=server
 			break
@@ -120,8 +128,10 @@ scenario() {
 			refused=$((refused + 1))
 		fi
 		# Nobody comes: that is enough.
-		[ "$scenario_left" -ge 100 ] || scenario_short=$((scenario_short + 1))
-		[ $scenario_short -lt 8 ] || break
+		if [ "$scenario_left" -lt 100 ]; then
+			: "${scenario_short:=$(now_ms)}"
+			[ $(($(now_ms) - scenario_short)) -lt $SOON ] || break
+		fi
 	done
 	scenario_row=$(printf '%-12s %-6s %8d %8d  %s' "$1" "$2" "$lowest" "$refused" "$stopped")
 	diag "$scenario_row"
@@ -195,7 +205,7 @@ for i in 1 2 3 4 5; do
 	diag "stopped after $stops_took ms"
 	[ "$stops_took" -le "$slowest" ] || slowest=$stops_took
 done
-check "soon after the threshold" [ "$slowest" -le "$([ "$BARS" ] && echo 200 || echo 5000)" ]
+check "soon after the threshold" [ "$slowest" -le "$([ "$BARS" ] && echo 200 || echo $SOON)" ]
 
 # --- who ends undoes what it did -------------------------------------------------------
 
