@@ -22,7 +22,7 @@ tool_packages=(
 	libnl-3-200:arm64 libnl-3-dev:arm64 libnl-genl-3-200:arm64 libnl-genl-3-dev:arm64
 	libfmt9:arm64 libfmt-dev:arm64 libcli11-dev:all nlohmann-json3-dev:all libvalijson-dev:all
 	libncursesw6:arm64 libtinfo6:arm64 libncurses-dev:arm64
-	libsmartcols1:arm64 libsmartcols-dev:arm64
+	libsmartcols1:arm64 libsmartcols-dev:arm64 libsqlite3-0:arm64 libsqlite3-dev:arm64
 	libtomlplusplus3:arm64 libtomlplusplus-dev:arm64
 	libsystemd0:arm64 libsystemd-dev:arm64 libcap2:arm64 libgcrypt20:arm64
 	libgpg-error0:arm64 liblzma5:arm64 libzstd1:arm64 liblz4-1:arm64

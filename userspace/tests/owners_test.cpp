@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/podman_database.h"
 #include "tests/runtime_folders.h"
 
 namespace umacct {
@@ -68,6 +69,29 @@ TEST_F(OwnersTest, Podman) {
     write("etc/containers/storage.conf", "[storage]\ngraphroot = \"/data/storage\"\n");
     add_stored(id_of('a'), "moved", "data/storage/btrfs-containers/containers.json");
     EXPECT_EQ(label("/machine.slice/libpod-" + id_of('a') + ".scope"), "podman moved");
+}
+
+TEST_F(OwnersTest, PodmansLabelsAreInItsDatabase) {
+    const std::string storage = "var/lib/containers/storage/";
+    const auto of = [&](char digit) {
+        return Owners(root()).of("/machine.slice/libpod-" + id_of(digit) + ".scope").value();
+    };
+
+    add_stored(id_of('b'), "old", storage + "overlay-containers/containers.json");
+    for (const char *place : {"libpod/db.sql", "db.sql"}) {
+        const std::string name = place == std::string("db.sql") ? "older" : "newer";
+
+        write(storage + place,
+              test::podman_database(
+                  {{id_of('a'), R"({"name":")" + name +
+                                    R"(","rootfsImageName":"localhost/llm","labels":{"a":"b"}})"},
+                   {id_of('c'), R"({"name":"other","labels":{"a":"c"}})"}}));
+        EXPECT_EQ(of('a').label(), "podman " + name);
+        EXPECT_EQ(of('a').image, "localhost/llm");
+        EXPECT_EQ(of('a').labels, std::vector<std::string>{"a=b"});
+        EXPECT_EQ(of('b').label(), "podman old") << "a database that is no longer in use";
+        EXPECT_EQ(of('d').label(), "podman dddddddddddd");
+    }
 }
 
 // The files are ours, so a user other than us and not root is not believed.

@@ -9,7 +9,9 @@
 #include "lib/owners/docker.h"
 #include "lib/owners/kubelet.h"
 #include "lib/owners/podman.h"
+#include "lib/owners/podman_database.h"
 #include "lib/owners/spec.h"
+#include "tests/podman_database.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -61,6 +63,40 @@ TEST(Runtimes, ContainersJsonHasManyContainers) {
     EXPECT_EQ(read_storage(R"([{"id":)" + quoted(id) + R"(,"names":["vllm"],"metadata":)" +
                            R"("{\"image-name\":\"docker.io/library/a:b c\",\"n\":1}"}])"),
               id + " vllm docker.io/library/a:b?c\n");
+}
+
+TEST(Runtimes, PodmansDatabaseHasNamesImagesAndLabels) {
+    const std::string other(64, '0');
+    const std::string config = R"({"spec":{"annotations":{"name":"no"}},"name":"vllm",)"
+                               R"("rootfsImageName":"docker.io/library/a:b","rawImageName":"a:b",)"
+                               R"("labels":{"tier":"batch","n":7,"a":"b\nc"},"x":{"name":"no"}})";
+
+    EXPECT_EQ(
+        read_podman_database(test::podman_database(
+            {{id, config}, {other, R"({"name":"bare"})"}, {"short", config}, {other + "0", "{"}})),
+        "\n" + other + " bare\n" + other + " \n" + id + " vllm\n" + id +
+            " docker.io/library/a:b\n" + id + " tier=batch\n" + id + " a=b?c\n")
+        << "in the order of ids";
+    EXPECT_EQ(read_podman_database(test::podman_database({})), "\n")
+        << "not the same as no database";
+    EXPECT_EQ(read_podman_database(test::podman_database({{id, "{"}, {other, "[7]"}})), "\n");
+}
+
+TEST(Runtimes, WhatIsNotPodmansDatabaseTellsNothing) {
+    const std::string database = test::podman_database({{id, R"({"name":"vllm"})"}});
+    std::string broken = database;
+
+    EXPECT_EQ(read_podman_database(""), "");
+    EXPECT_EQ(read_podman_database(R"([{"id":1}])"), "");
+    EXPECT_EQ(read_podman_database(test::database("CREATE TABLE Other(ID TEXT, JSON TEXT)")), "");
+    EXPECT_EQ(read_podman_database(database.substr(0, 100)), "") << "its header alone";
+    broken.replace(100, 200, 200, '\xff');
+    EXPECT_EQ(read_podman_database(broken), "");
+    // As a tenant may leave one behind: it says what it likes, in clean words.
+    EXPECT_EQ(read_podman_database(test::database(
+                  fmt::format("CREATE VIEW ContainerConfig AS SELECT '{}' AS ID, '{}' AS JSON", id,
+                              R"({"name":"a b"})"))),
+              "\n" + id + " a?b\n" + id + " \n");
 }
 
 TEST(Runtimes, StorageConfMayMoveTheContainers) {

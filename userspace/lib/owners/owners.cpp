@@ -81,7 +81,7 @@ void Owners::name_container(Owner &owner, std::string_view path) const {
     if (owner.runtime == "docker") {
         take(owner, docker_container(files_, owner.id, user));
     } else if (owner.runtime == "podman") {
-        take(owner, stored_container(files_, owner.id, user));
+        take(owner, podman_container(files_, owner.id, user));
     } else {
         // Below a pod the path may not tell the runtime.
         const bool of_crio = owner.runtime == "cri-o";

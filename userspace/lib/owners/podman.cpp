@@ -9,6 +9,7 @@
 
 #include "lib/owners/json_strings.h"
 #include "lib/owners/owner.h"
+#include "lib/owners/podman_database.h"
 
 namespace umacct {
 
@@ -20,18 +21,19 @@ namespace {
 constexpr const char *drivers[] = {"overlay-containers", "vfs-containers", "btrfs-containers",
                                    "zfs-containers"};
 
-fs::path graphroot(StateFiles &files) {
+fs::path graphroot(StateFiles &files, std::optional<uid_t> user = {}) {
+    if (user)
+        return files.home(*user) / ".local/share/containers/storage";
+
     const std::string moved =
         files.ask_line(files.below_root("etc/containers/storage.conf"), read_storage_settings);
-
     return files.below_root(moved.empty() ? "var/lib/containers/storage" : moved);
 }
 
 /// Calls visit with the lines of each file that has containers, until it says that it has it.
 template <class Visit>
 void for_each_list(StateFiles &files, std::optional<uid_t> user, Visit visit) {
-    const fs::path folder =
-        user ? files.home(*user) / ".local/share/containers/storage" : graphroot(files);
+    const fs::path folder = graphroot(files, user);
 
     for (const char *driver : drivers) {
         // Containers that go when they end are in the second.
@@ -71,6 +73,12 @@ Description stored_container(StateFiles &files, const std::string &id, std::opti
         return true;
     });
     return description;
+}
+
+Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+    const auto found = container_in_database(files, graphroot(files, user), id, user);
+
+    return found && !found->name.empty() ? *found : stored_container(files, id, user);
 }
 
 std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files) {

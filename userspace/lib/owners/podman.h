@@ -14,9 +14,12 @@
 
 namespace umacct {
 
-/// Name and image; empty where it isn't known. Labels are in a database. user: of a rootless
-/// Podman.
+/// Name and image, as they are stored for every program that uses that storage; empty where it
+/// isn't known. user: of a rootless Podman.
 Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+
+/// The same of a container of Podman's, with its labels where its database can be read.
+Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
 
 /// The ids of the containers that CRI-O keeps for pods as a whole, by the pod's uid.
 std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files);

@@ -6,6 +6,7 @@
 #include "lib/owners/docker.h"
 #include "lib/owners/kubelet.h"
 #include "lib/owners/podman.h"
+#include "lib/owners/podman_database.h"
 #include "lib/owners/spec.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -30,6 +31,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
 
     const std::string stored = read_storage(text);
     fuzz::expect(stored.empty() || (stored.size() > 65 && stored[64] == ' '), "an id and a name");
+    const std::string database = read_podman_database(text);
+    fuzz::expect(database.empty() || database.size() == 1 ||
+                     (database[0] == '\n' && database.size() > 66 && database[65] == ' '),
+                 "an empty line, then ids");
     const std::string spec = read_spec(text);
     const auto lines = std::count(spec.begin(), spec.end(), '\n');
     fuzz::expect(spec.empty() || (lines >= 4 && lines <= 6 + 128), "four lines, or some more");

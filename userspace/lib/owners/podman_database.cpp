@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/owners/podman_database.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include <dlfcn.h>
+#include <sqlite3.h>
+
+#include "lib/owners/json_strings.h"
+#include "lib/owners/owner.h"
+
+namespace umacct {
+
+namespace {
+
+/// Older and newer Podmans' places, below the storage folder.
+constexpr const char *places[] = {"db.sql", "libpod/db.sql"};
+constexpr const char *query = "SELECT ID, JSON FROM ContainerConfig ORDER BY ID";
+
+/// SQLite, loaded when there is a container of Podman's. Where it is missing, which it isn't
+/// beside a Podman that is linked with it, labels are unknown.
+class Sqlite {
+    template <class Function>
+    void find(Function *&function, const char *name) {
+        function =
+            handle_ == nullptr ? nullptr : reinterpret_cast<Function *>(dlsym(handle_, name));
+        complete_ = complete_ && function != nullptr;
+    }
+
+    void *handle_ = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_LOCAL);
+    bool complete_ = true;
+
+public:
+    Sqlite() {
+        find(open, "sqlite3_open");
+        find(configure, "sqlite3_db_config");
+        find(deserialize, "sqlite3_deserialize");
+        find(prepare, "sqlite3_prepare_v2");
+        find(step, "sqlite3_step");
+        find(column, "sqlite3_column_blob");
+        find(column_size, "sqlite3_column_bytes");
+        find(finalize, "sqlite3_finalize");
+        find(close, "sqlite3_close_v2");
+    }
+
+    bool is_there() const { return complete_; }
+
+    decltype(&sqlite3_open) open;
+    decltype(&sqlite3_db_config) configure;
+    decltype(&sqlite3_deserialize) deserialize;
+    decltype(&sqlite3_prepare_v2) prepare;
+    decltype(&sqlite3_step) step;
+    decltype(&sqlite3_column_blob) column;
+    decltype(&sqlite3_column_bytes) column_size;
+    decltype(&sqlite3_finalize) finalize;
+    decltype(&sqlite3_close_v2) close;
+};
+
+const Sqlite &lib() {
+    static const Sqlite loaded;
+
+    return loaded;
+}
+
+struct Close {
+    void operator()(sqlite3 *database) const { lib().close(database); }
+
+    void operator()(sqlite3_stmt *rows) const { lib().finalize(rows); }
+};
+
+/// The database is the text, which is not written to: no file is opened, and none is locked.
+std::unique_ptr<sqlite3, Close> open_text(const std::string &text) {
+    sqlite3 *raw = nullptr;
+    const int opened = lib().open(":memory:", &raw);
+    std::unique_ptr<sqlite3, Close> database(raw);
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): SQLITE_DESERIALIZE_READONLY
+    auto *bytes = reinterpret_cast<unsigned char *>(const_cast<char *>(text.data()));
+    const auto size = static_cast<sqlite3_int64>(text.size());
+
+    // Its owner may have put views and triggers into it.
+    if (opened != SQLITE_OK ||
+        lib().configure(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr) != SQLITE_OK ||
+        lib().deserialize(raw, "main", bytes, size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+        return nullptr;
+    return database;
+}
+
+std::unique_ptr<sqlite3_stmt, Close> rows_of(sqlite3 *database) {
+    sqlite3_stmt *rows = nullptr;
+
+    lib().prepare(database, query, -1, &rows, nullptr);
+    return std::unique_ptr<sqlite3_stmt, Close>(rows);
+}
+
+/// Podman writes text as a blob.
+std::string column_of(sqlite3_stmt *row, int column) {
+    const void *bytes = lib().column(row, column);
+
+    if (bytes == nullptr)
+        return "";
+    return {static_cast<const char *>(bytes),
+            static_cast<std::size_t>(lib().column_size(row, column))};
+}
+
+Description description_in(const std::string &config) {
+    Description found;
+    const bool is_json = for_each_json_string(config, [&](auto keys, const std::string &value) {
+        if (keys.size() == 1 && keys[0] == "name")
+            found.name = value;
+        else if (keys.size() == 1 && keys[0] == "rootfsImageName")
+            found.image = value;
+        else if (keys.size() == 2 && keys[0] == "labels")
+            found.add_label(keys[1], value);
+    });
+
+    return is_json ? found : Description();
+}
+
+} // namespace
+
+std::optional<Description> container_in_database(StateFiles &files,
+                                                 const std::filesystem::path &storage,
+                                                 const std::string &id, std::optional<uid_t> user) {
+    // Before a child is to use it, which can't load it any more.
+    if (!lib().is_there())
+        return std::nullopt;
+    for (const char *place : places) {
+        const StateFiles::Lines &lines = files.ask(storage / place, read_podman_database, user);
+
+        if (lines.empty())
+            continue;
+        const std::string key = id + ' ';
+        const auto key_of = [&](std::string_view line) { return line.substr(0, key.size()); };
+        std::vector<std::string> texts;
+        for (const std::string &line : std::ranges::equal_range(lines, key, {}, key_of))
+            texts.push_back(line.substr(key.size()));
+        return Description::of(texts);
+    }
+    return std::nullopt;
+}
+
+std::string read_podman_database(const std::string &text) {
+    const auto database = lib().is_there() ? open_text(text) : nullptr;
+    const auto rows = database ? rows_of(database.get()) : nullptr;
+    std::string answer = "\n";
+
+    if (!rows)
+        return "";
+    int more = SQLITE_ROW;
+    while ((more = lib().step(rows.get())) == SQLITE_ROW) {
+        const std::string id = column_of(rows.get(), 0);
+
+        if (!is_container_id(id))
+            continue;
+        std::istringstream lines(description_in(column_of(rows.get(), 1)).lines());
+        for (std::string line; std::getline(lines, line);)
+            answer.append(id).append(1, ' ').append(line).append(1, '\n');
+    }
+    return more == SQLITE_DONE ? answer : "";
+}
+
+} // namespace umacct
