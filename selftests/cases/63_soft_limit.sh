@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# clock: instructions
 #
 # A soft limit refuses nothing: it is told, once on the way up and once on the way
 # down, and slows who goes on above it where it is asked to.
