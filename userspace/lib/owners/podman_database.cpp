@@ -137,8 +137,9 @@ std::optional<Description> container_in_database(StateFiles &files,
         const std::string key = id + ' ';
         const auto key_of = [&](std::string_view line) { return line.substr(0, key.size()); };
         std::vector<std::string> texts;
-        for (const std::string &line : std::ranges::equal_range(lines, key, {}, key_of))
-            texts.push_back(line.substr(key.size()));
+        for (auto line = std::ranges::lower_bound(lines, key, {}, key_of);
+             line != lines.end() && line->starts_with(key); ++line)
+            texts.push_back(line->substr(key.size()));
         return Description::of(texts);
     }
     return std::nullopt;
