@@ -32,7 +32,11 @@ podman_database(const std::vector<std::pair<std::string, std::string>> &containe
     std::string sql = "CREATE TABLE ContainerConfig(ID TEXT PRIMARY KEY NOT NULL, JSON TEXT);";
 
     for (const auto &[id, config] : containers)
-        sql += "INSERT INTO ContainerConfig VALUES('" + id + "', CAST('" + config + "' AS BLOB));";
+        sql.append("INSERT INTO ContainerConfig VALUES('")
+            .append(id)
+            .append("', CAST('")
+            .append(config)
+            .append("' AS BLOB));");
     return database(sql);
 }
 

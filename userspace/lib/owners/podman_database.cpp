@@ -50,15 +50,15 @@ public:
 
     bool is_there() const { return complete_; }
 
-    decltype(&sqlite3_open) open;
-    decltype(&sqlite3_db_config) configure;
-    decltype(&sqlite3_deserialize) deserialize;
-    decltype(&sqlite3_prepare_v2) prepare;
-    decltype(&sqlite3_step) step;
-    decltype(&sqlite3_column_blob) column;
-    decltype(&sqlite3_column_bytes) column_size;
-    decltype(&sqlite3_finalize) finalize;
-    decltype(&sqlite3_close_v2) close;
+    decltype(&sqlite3_open) open = nullptr;
+    decltype(&sqlite3_db_config) configure = nullptr;
+    decltype(&sqlite3_deserialize) deserialize = nullptr;
+    decltype(&sqlite3_prepare_v2) prepare = nullptr;
+    decltype(&sqlite3_step) step = nullptr;
+    decltype(&sqlite3_column_blob) column = nullptr;
+    decltype(&sqlite3_column_bytes) column_size = nullptr;
+    decltype(&sqlite3_finalize) finalize = nullptr;
+    decltype(&sqlite3_close_v2) close = nullptr;
 };
 
 const Sqlite &lib() {
