@@ -76,12 +76,15 @@ bool memcg_may_block(u64 bytes)
 	bool may = true;
 #ifdef CONFIG_MEMCG
 	unsigned long pages = DIV_ROUND_UP_ULL(bytes, PAGE_SIZE);
-	struct mem_cgroup *memcg;
+	struct cgroup_subsys_state *css;
 
 	preempt_disable();
-	for (memcg = mem_cgroup_from_css(memcg_css_of_current()); memcg && may;
-	     memcg = mem_cgroup_from_css(memcg->css.parent))
+	/* The root has no marks. */
+	for (css = memcg_css_of_current(); css && css->parent && may; css = css->parent) {
+		struct mem_cgroup *memcg = mem_cgroup_from_css(css);
+
 		may = is_below_high(&memcg->memory, pages) && is_below_high(&memcg->swap, pages);
+	}
 	preempt_enable();
 #endif
 	return may;

@@ -22,7 +22,8 @@ struct penalty {
 /**
  * struct call - a call of the current task into the driver that hooks deeper
  *	down must know of
- * @task: whose; set by call_begin()
+ * @bucket: where it is found; set by call_begin(), as are the next two
+ * @task: whose
  * @outer: the task's call around this one, if any
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
  * @asks: the task asks for something of its own; no adapter is brought up by that
@@ -37,6 +38,7 @@ struct penalty {
  */
 struct call {
 	struct hlist_bl_node node;
+	struct hlist_bl_head *bucket;
 	struct task_struct *task;
 	struct call *outer;
 	bool initialising;
@@ -56,9 +58,10 @@ void call_wait_for(bool (*matches)(const struct call *call));
 
 extern struct hlist_bl_head call_hash[1 << CALL_HASH_BITS];
 
+/* The pointer's lower half tells tasks apart, and is hashed in less than the whole. */
 static inline struct hlist_bl_head *call_bucket(void)
 {
-	return &call_hash[hash_ptr(current, CALL_HASH_BITS)];
+	return &call_hash[hash_32(lower_32_bits((unsigned long)current), CALL_HASH_BITS)];
 }
 
 /**
@@ -94,6 +97,7 @@ static inline void call_begin(struct call *call)
 {
 	struct hlist_bl_head *bucket = call_bucket();
 
+	call->bucket = bucket;
 	call->task = current;
 	call->outer = call_current();
 	hlist_bl_lock(bucket);
@@ -109,11 +113,9 @@ static inline void call_begin(struct call *call)
  */
 static inline void call_end(struct call *call)
 {
-	struct hlist_bl_head *bucket = call_bucket();
-
-	hlist_bl_lock(bucket);
+	hlist_bl_lock(call->bucket);
 	__hlist_bl_del(&call->node);
-	hlist_bl_unlock(bucket);
+	hlist_bl_unlock(call->bucket);
 }
 
 #endif /* UMACCT_CALL_H */
