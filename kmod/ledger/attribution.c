@@ -31,7 +31,7 @@ static struct account *attribution_account(enum allocation_kind kind)
 /**
  * attribution_make() - see whom an allocation counts for that is its process's first on
  *	an account
- * @alloc: as attribution_lock() has it
+ * @alloc: as attribution_find_locked() has it
  *
  * Context: process context, may sleep; ledger_lock not held.
  */

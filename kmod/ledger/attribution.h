@@ -36,26 +36,25 @@ static inline bool works_for_a_process(void)
 }
 
 /**
- * attribution_lock() - take the lock, and find out whom an allocation counts for
+ * attribution_find_locked() - find out whom an allocation counts for
  * @alloc: gets its account and client, with a reference on the latter or, where
- *	there is none, on the former; unless it has them already
+ *	there is none, on the former
+ * @kind: of the allocation, which isn't the driver's own
  *
  * Without memory, the account stays unknown.
  *
- * Context: process context, may sleep. On return ledger_lock is held.
+ * Context: process context, may sleep. ledger_lock is held, and may be given up meanwhile.
  */
-static __always_inline void attribution_lock(struct allocation *alloc)
-	__acquires(&ledger_lock)
+static __always_inline void attribution_find_locked(struct allocation *alloc,
+						    enum allocation_kind kind)
+	__must_hold(&ledger_lock)
 {
 	struct client *client = NULL;
 
-	raw_spin_lock_irq(&ledger_lock);
-	if (alloc->account || alloc->kind == ALLOCATION_DRIVER)
-		return;
 	/* Preemption is off, so the cgroup stays. */
 	if (works_for_a_process())
 		client = client_find_locked(task_tgid(current),
-					    cgroup_id(attribution_cgroup(alloc->kind)));
+					    cgroup_id(attribution_cgroup(kind)));
 	if (likely(client)) {
 		client->refs++;
 		alloc->client = client;
@@ -65,6 +64,21 @@ static __always_inline void attribution_lock(struct allocation *alloc)
 	raw_spin_unlock_irq(&ledger_lock);
 	attribution_make(alloc);
 	raw_spin_lock_irq(&ledger_lock);
+}
+
+/**
+ * attribution_lock() - take the lock, and see to it that it is known whom an allocation
+ *	counts for
+ * @alloc: as attribution_find_locked() has it, unless it is known already
+ *
+ * Context: process context, may sleep. On return ledger_lock is held.
+ */
+static __always_inline void attribution_lock(struct allocation *alloc)
+	__acquires(&ledger_lock)
+{
+	raw_spin_lock_irq(&ledger_lock);
+	if (!alloc->account && alloc->kind != ALLOCATION_DRIVER)
+		attribution_find_locked(alloc, alloc->kind);
 }
 
 /**

@@ -23,6 +23,8 @@
  * @member: of its account's clients
  * @row: in client_rows; a client that isn't is only waiting for @refs
  * @refused_tid: thread whose allocation was refused last
+ * @refused_after: how many allocations had been made by then; with one more it is another
+ *	refusal
  * @refused_pages: how many pages it asked for
  * @refused_page_size: in pages of this size; with less it is the same refusal
  *
@@ -42,6 +44,7 @@ struct client {
 	u32 records;
 	pid_t refused_tid;
 	u32 refused_pages;
+	u64 refused_after;
 	u64 refused_page_size;
 	char comm[TASK_COMM_LEN];
 	struct hlist_node hash;

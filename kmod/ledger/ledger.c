@@ -20,6 +20,35 @@ struct workqueue_struct *ledger_work;
 /* Guarded by ledger_lock. */
 static u64 unattributed_count;
 
+static __always_inline bool precheck(struct allocation *alloc, const struct limit_room *room)
+{
+	bool allowed = false;
+
+	record_refill();
+	raw_spin_lock_irq(&ledger_lock);
+	attribution_find_locked(alloc, ALLOCATION_SYSTEM);
+	if (unlikely(!alloc->account || !record_reserve_locked(alloc)))
+		unattributed_count++;
+	else
+		allowed = limit_begin_locked(alloc, room);
+	if (!allowed) {
+		record_unreserve_locked(alloc);
+		attribution_put_locked(alloc->account, alloc->client);
+	}
+	raw_spin_unlock_irq(&ledger_lock);
+	if (!allowed)
+		event_kick();
+	return allowed;
+}
+
+/* Apart from the rest: whoever has a limit alone doesn't pay for it. */
+static noinline bool precheck_reserve(struct allocation *alloc)
+{
+	struct limit_room room = limit_room();
+
+	return precheck(alloc, &room);
+}
+
 /**
  * ledger_precheck() - ledger_begin(), where limits, a reserve or charging may apply
  * @alloc: the allocation
@@ -32,23 +61,9 @@ static u64 unattributed_count;
  */
 bool ledger_precheck(struct allocation *alloc)
 {
-	struct limit_room room = limit_room();
-	bool allowed = false;
-
-	record_refill();
-	attribution_lock(alloc);
-	if (unlikely(!alloc->account || !record_reserve_locked(alloc)))
-		unattributed_count++;
-	else
-		allowed = limit_begin_locked(alloc, &room);
-	if (!allowed) {
-		record_unreserve_locked(alloc);
-		attribution_put_locked(alloc->account, alloc->client);
-	}
-	raw_spin_unlock_irq(&ledger_lock);
-	if (!allowed)
-		event_kick();
-	return allowed;
+	if (unlikely(READ_ONCE(settings.reserve)))
+		return precheck_reserve(alloc);
+	return precheck(alloc, NULL);
 }
 
 static noinline void failed_locked(struct allocation *alloc)

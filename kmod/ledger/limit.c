@@ -34,17 +34,6 @@ u64 limit_reserve_count;
 static u64 reserve_pending;
 static u64 reserve_settled;
 
-static struct account *first_exceeded(struct account *account, u64 bytes)
-{
-	for (; account; account = account->parent) {
-		u64 held = account->usage + account->pending;
-
-		if (unlikely(held + bytes > account->settings.hard))
-			return account;
-	}
-	return NULL;
-}
-
 static bool refused_before(struct client *client, const struct allocation *alloc)
 {
 	bool again;
@@ -52,9 +41,11 @@ static bool refused_before(struct client *client, const struct allocation *alloc
 	if (!client)
 		return false;
 	again = client->refused_tid == current->pid &&
+		client->refused_after == client->allocs &&
 		client->refused_pages == alloc->pages &&
 		client->refused_page_size > alloc->page_size;
 	client->refused_tid = current->pid;
+	client->refused_after = client->allocs;
 	client->refused_pages = alloc->pages;
 	client->refused_page_size = alloc->page_size;
 	return again;
@@ -126,43 +117,64 @@ struct limit_room limit_room(void)
 	return room;
 }
 
+/* What was pending up to an account, which comes last, is no more. */
+static void take_back_locked(struct allocation *alloc, const struct account *last)
+{
+	struct account *account = alloc->account;
+
+	lockdep_assert_held(&ledger_lock);
+	for (; account; account = account == last ? NULL : account->parent)
+		count_sub(&account->pending, alloc->bytes);
+}
+
 /**
- * limit_check_locked() - limit_begin_locked(), where there is a limit or a reserve
- * @alloc: its account is known, and what follows from its ancestors
- * @room: from limit_room(), a moment ago
+ * limit_begin_hard_locked() - limit_begin_locked(), as to hard limits
+ * @alloc: its account is known, and has or inherits one
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-bool limit_check_locked(struct allocation *alloc, const struct limit_room *room)
+bool limit_begin_hard_locked(struct allocation *alloc)
 {
-	struct account *account = alloc->account;
-	bool limited = account->effective != UMACCT_UNLIMITED;
+	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
-	if (limited) {
-		struct account *limiting = first_exceeded(account, alloc->bytes);
+	for (account = alloc->account; account; account = account->parent) {
+		u64 pending = account->pending + alloc->bytes;
 
-		if (limiting) {
-			refuse_hard(alloc, limiting);
+		account->pending = pending;
+		if (unlikely(account->usage + pending > account->settings.hard)) {
+			take_back_locked(alloc, account);
+			refuse_hard(alloc, account);
 			return false;
 		}
 	}
-	if (room->reserve) {
-		u64 others = reserve_pending + (reserve_settled - room->settled);
+	alloc->pending = true;
+	return true;
+}
 
-		if (others + alloc->bytes + room->reserve > room->available) {
-			refuse_reserve(alloc, room->reserve, room->available);
-			return false;
-		}
-		reserve_pending += alloc->bytes;
-		alloc->pending_reserve = true;
+/**
+ * limit_begin_reserve_locked() - limit_begin_locked(), as to the reserve
+ * @alloc: its account is known
+ * @room: from limit_room(), a moment ago
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ * Return: false if it is refused, and nothing of it is pending.
+ */
+bool limit_begin_reserve_locked(struct allocation *alloc, const struct limit_room *room)
+{
+	u64 others = reserve_pending + (reserve_settled - room->settled);
+
+	lockdep_assert_held(&ledger_lock);
+	if (others + alloc->bytes + room->reserve > room->available) {
+		if (alloc->pending)
+			take_back_locked(alloc, NULL);
+		alloc->pending = false;
+		refuse_reserve(alloc, room->reserve, room->available);
+		return false;
 	}
-	if (limited) {
-		for (; account; account = account->parent)
-			account->pending += alloc->bytes;
-		alloc->pending = true;
-	}
+	reserve_pending += alloc->bytes;
+	alloc->pending_reserve = true;
 	return true;
 }
 
@@ -174,12 +186,9 @@ bool limit_check_locked(struct allocation *alloc, const struct limit_room *room)
  */
 void limit_take_back_locked(struct allocation *alloc)
 {
-	struct account *account;
-
 	lockdep_assert_held(&ledger_lock);
 	if (alloc->pending)
-		for (account = alloc->account; account; account = account->parent)
-			count_sub(&account->pending, alloc->bytes);
+		take_back_locked(alloc, NULL);
 	if (alloc->pending_reserve) {
 		count_sub(&reserve_pending, alloc->bytes);
 		WRITE_ONCE(reserve_settled, reserve_settled + alloc->bytes);

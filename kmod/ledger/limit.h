@@ -47,7 +47,8 @@ struct limit_room {
 
 u64 limit_available(void);
 struct limit_room limit_room(void);
-bool limit_check_locked(struct allocation *alloc, const struct limit_room *room);
+bool limit_begin_hard_locked(struct allocation *alloc);
+bool limit_begin_reserve_locked(struct allocation *alloc, const struct limit_room *room);
 void limit_take_back_locked(struct allocation *alloc);
 void limit_penalty(const struct account *account, struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);
@@ -56,7 +57,7 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 /**
  * limit_begin_locked() - may this allocation be made?
  * @alloc: its account is known
- * @room: from limit_room(), a moment ago
+ * @room: from limit_room(), a moment ago; NULL where there is no reserve
  *
  * If so, its bytes are pending until limit_end_locked(), and @alloc says
  * whether to have it charged.
@@ -68,12 +69,9 @@ static inline bool limit_begin_locked(struct allocation *alloc, const struct lim
 {
 	account_update_locked(alloc->account);
 	alloc->charge = alloc->account->charge_effective;
-	if ((alloc->account->effective != UMACCT_UNLIMITED || room->reserve) &&
-	    !limit_check_locked(alloc, room))
+	if (alloc->account->effective != UMACCT_UNLIMITED && !limit_begin_hard_locked(alloc))
 		return false;
-	if (alloc->client)
-		alloc->client->refused_tid = 0;
-	return true;
+	return !room || !room->reserve || limit_begin_reserve_locked(alloc, room);
 }
 
 /**
