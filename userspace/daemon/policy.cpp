@@ -366,8 +366,59 @@ void read_document(const toml::table &document, Policy &policy, Diagnostics &dia
     reader.refuse_others();
 }
 
-void read_text(const std::string &text, const std::string &file, Policy &policy,
+bool is_above_ascii(char byte) {
+    return static_cast<unsigned char>(byte) > 0x7f;
+}
+
+bool continues_character(char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
+
+bool is_above_ascii_at(std::string_view text, toml::source_position place) {
+    toml::source_position here{.line = 1, .column = 1};
+
+    for (const char byte : text) {
+        if (continues_character(byte))
+            continue;
+        if (here == place)
+            return is_above_ascii(byte);
+        here = byte == '\n' ? toml::source_position{.line = here.line + 1, .column = 1}
+                            : toml::source_position{here.line, here.column + 1};
+    }
+    return false;
+}
+
+/// What is wrong with a text, its UTF-8 aside. toml++ 3.3 is not to see a character above ASCII
+/// where TOML has none: looking for white space, it tells the compiler that most of them can't
+/// be met. So it is asked about a text with something in their places that strings and
+/// comments may have, too, and nothing else may.
+std::optional<Diagnostic> mistake_in(std::string_view text, const std::string &file) {
+    std::string ascii;
+
+    for (const char byte : text)
+        if (!continues_character(byte))
+            ascii += is_above_ascii(byte) ? '!' : byte;
+    try {
+        static_cast<void>(toml::parse(ascii, file));
+    } catch (const toml::parse_error &error) {
+        return Diagnostic{place_of(error.source()),
+                          is_above_ascii_at(text, error.source().begin)
+                              ? "such a character may be in strings and comments alone"
+                              : printable(error.description())};
+    }
+    return std::nullopt;
+}
+
+void read_text(std::string_view text, const std::string &file, Policy &policy,
                Diagnostics &diagnostics) {
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+    if (text.starts_with(byte_order_mark))
+        text.remove_prefix(byte_order_mark.size());
+    if (const auto mistake = mistake_in(text, file)) {
+        diagnostics.push_back(*mistake);
+        return;
+    }
     try {
         read_document(toml::parse(text, file), policy, diagnostics);
     } catch (const toml::parse_error &error) {

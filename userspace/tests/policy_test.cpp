@@ -187,6 +187,24 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
                                  "expected ']', saw '\\n'");
 }
 
+TEST_F(PolicyTest, CharactersAboveAsciiAreForStringsAndComments) {
+    const std::string rule = "[[rule]]\ncgroup = '/gr\u00fcn'\nhard = '1G' # \u00bd \u4e09\u2028\n";
+    const std::string misplaced = "such a character may be in strings and comments alone";
+
+    EXPECT_EQ(read(rule).rules.at(0).cgroup, "/gr\u00fcn");
+    EXPECT_EQ(read("\ufeff" + rule).rules.size(), 1U);
+    // A space that does not break, as web pages have them.
+    expect_problem(rule + "\u00a0view = true\n", "umacct.toml:4:1: " + misplaced);
+    expect_problem(rule + "\n  gr\u00f6\u00dfe = 1\n", "umacct.toml:5:5: " + misplaced);
+    expect_problem("\ufeffview = \u201ctrue\u201d\n", "umacct.toml:1:8: " + misplaced);
+    EXPECT_EQ(problems("a = 000B.\u023a\n").size(), 1U);
+    expect_problem("a = 1 !\n", "umacct.toml:1:7: Error while parsing key-value pair: expected a "
+                                "comment or whitespace, saw '!'");
+    EXPECT_EQ(problems("a = '\xff'\n").size(), 1U);
+    EXPECT_EQ(problems("a = \xff\n").size(), 1U);
+    EXPECT_EQ(problems("a = 1\x80\n").size(), 1U);
+}
+
 TEST_F(PolicyTest, SharesAreJudgedByTheMachine) {
     const Policy policy = read("[[rule]]\ncgroup='/a'\nsoft='50%'\nhard='4G'\n"
                                "[[rule]]\ncgroup='/b'\nsoft='4G'\nhard='50%'\n"
