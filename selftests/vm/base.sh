@@ -19,13 +19,11 @@ driver_modules=(nvidia nvidia-uvm)
 
 # What the tool is linked with, where the host's libraries are not the cell's.
 tool_packages=(
-	libnl-3-200:arm64 libnl-3-dev:arm64 libnl-genl-3-200:arm64 libnl-genl-3-dev:arm64
-	libfmt9:arm64 libfmt-dev:arm64 libcli11-dev:all nlohmann-json3-dev:all libvalijson-dev:all
-	libncursesw6:arm64 libtinfo6:arm64 libncurses-dev:arm64
-	libsmartcols1:arm64 libsmartcols-dev:arm64 libsqlite3-0:arm64 libsqlite3-dev:arm64
-	libtomlplusplus3:arm64 libtomlplusplus-dev:arm64
-	libsystemd0:arm64 libsystemd-dev:arm64 libcap2:arm64 libgcrypt20:arm64
-	libgpg-error0:arm64 liblzma5:arm64 libzstd1:arm64 liblz4-1:arm64
+	libnl-3-200 libnl-3-dev libnl-genl-3-200 libnl-genl-3-dev
+	libfmt9 libfmt-dev libcli11-dev:all nlohmann-json3-dev:all libvalijson-dev:all
+	libncursesw6 libtinfo6 libncurses-dev libsmartcols1 libsmartcols-dev
+	libsqlite3-0 libsqlite3-dev libtomlplusplus3 libtomlplusplus-dev
+	libsystemd0 libsystemd-dev libcap2 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1
 )
 
 # A terminal without a screen, for the cases that press keys; and the free(1) that
@@ -67,8 +65,9 @@ resolve_packages() {
 		driver_package=$(newest "nvidia-open-kernel-source:$arch" "$driver_suite")
 	userland_package=$(newest "busybox-static:$arch" "$userland_suite")
 	sysroot_packages=()
-	if [[ $arch != amd64 ]]; then
+	if [[ $arch != "$host_arch" ]]; then
 		for name in "${tool_packages[@]}"; do
+			[[ $name == *:* ]] || name+=:$arch
 			sysroot_packages+=("$(newest "$name" "$userland_suite")")
 		done
 	fi
@@ -92,7 +91,7 @@ resolve_kernel() {
 		"$(newest "$image:$arch" "$kernel_suite")"
 		"$headers"
 		"$(newest "$common:all" "$kernel_suite")"
-		"$(newest "$kbuild:amd64" "$kernel_suite")"
+		"$(newest "$kbuild:$host_arch" "$kernel_suite")"
 	)
 	kernel_gcc=$(depends "$headers" '.*gcc-[0-9].*' | sed 's/.*gcc-\([0-9]*\).*/\1/')
 	# What newer kernels have beside the image.

@@ -71,7 +71,7 @@ load_machine() {
 	case $arch in
 	amd64)
 		kernel_arch=x86
-		cross=x86_64-linux-gnu-
+		triplet=x86_64-linux-gnu
 		console=ttyS0
 		window=0x80000000
 		# Emulated, "rep stosb" clears a byte at a time, so the kernel is not to prefer it.
@@ -79,10 +79,11 @@ load_machine() {
 		;;
 	arm64)
 		kernel_arch=arm64
-		cross=aarch64-linux-gnu-
+		triplet=aarch64-linux-gnu
 		console=ttyAMA0
 		window=0xc0000000
 		qemu=(qemu-system-aarch64 -machine "virt,gic-version=3" -cpu cortex-a76)
 		;;
 	esac
+	cross=$triplet-
 }

@@ -9,6 +9,9 @@ set -euo pipefail
 vm=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC2034
 clone=$(cd "$vm/../.." && pwd)
+# As Debian calls it.
+# shellcheck disable=SC2034
+host_arch=$(dpkg --print-architecture)
 cache=${UMACCT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/umacct}
 mkdir -p "$cache"
 

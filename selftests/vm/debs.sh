@@ -20,14 +20,13 @@ prepare_debs() {
 
 # As soon as may be compiled: here it is about what is where.
 build_debs() {
-	local layers native cross_layer
+	local layers cross_layer
 	local -a options=()
-	native=$(dpkg --print-architecture)
 	note "building the packages for $suite on $arch"
-	prepare_root "$suite" "$native"
+	prepare_root "$suite" "$host_arch"
 	install_setup >"$out/setup.log" 2>&1 || die "make setup failed: see $out/setup.log"
 	layers=$installed:$base
-	if [[ $arch != "$native" ]]; then
+	if [[ $arch != "$host_arch" ]]; then
 		options=("DEB_ARCH=$arch")
 		cross_layer=${installed/-setup-/-cross-$arch-}-$(sha256sum <"$clone/debian/control" | cut -c 1-12)
 		[[ -e $cross_layer ]] ||

@@ -27,7 +27,9 @@ not_found() {
 
 # prepare_newer GCC: sets newer_root, where that version of gcc is, for both architectures.
 prepare_newer() {
-	local packages=("${newer_packages[@]}" "gcc-$1"{,-aarch64-linux-gnu})
+	local packages=("${newer_packages[@]}") other=aarch64
+	[[ $host_arch == amd64 ]] || other=x86-64
+	packages+=("gcc-$1"{,"-$other-linux-gnu"})
 	newer_root=$cache/newer/gcc-$1-$(printf '%s\n' "${packages[@]}" | sha256sum | cut -c 1-12)
 	mkdir -p "$cache/newer"
 	once "$newer_root" unpack_newer "$newer_root" "${packages[@]}"
@@ -41,7 +43,7 @@ unpack_newer() { # DIRECTORY PACKAGE...
 	mkdir "$work/root"
 	note "downloading Debian testing, for ${*: -2:1}"
 	env -u APT_CONFIG apt-config dump | grep '^Acquire::' >"$work/apt.conf" || true
-	quietly "$work/log" mmdebstrap --variant=extract --architectures=amd64 --format=tar \
+	quietly "$work/log" mmdebstrap --variant=extract --architectures="$host_arch" --format=tar \
 		--include="$(IFS=, && echo "${*:2}")" --aptopt="$work/apt.conf" \
 		testing "$work/tar" "deb $(debian_mirror) testing main"
 	tar -xf "$work/tar" --no-same-owner --exclude='./dev/*' -C "$work/root"

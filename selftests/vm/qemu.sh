@@ -34,7 +34,7 @@ prepare_qemu() {
 	fi
 	is_long_cell || [[ ${UMACCT_PARALLEL-} && $kernel_suite != bookworm ]] || return 0
 	for name in qemu-system-{x86,arm,common,data:all} seabios:all; do
-		[[ $name == *:* ]] || name+=:$(dpkg --print-architecture)
+		[[ $name == *:* ]] || name+=:$host_arch
 		packages+=("$(newest "$name" bookworm-backports)")
 	done
 	# shellcheck disable=SC2034

@@ -32,10 +32,10 @@ emulate() {
 	local binfmt=/proc/sys/fs/binfmt_misc machine=$1 tree rule
 	[[ $1 != arm64 ]] || machine=aarch64
 	[[ $1 != amd64 ]] || machine=x86_64
-	[[ $1 != "$(dpkg --print-architecture)" && ! -e $binfmt/qemu-$machine ]] || return 0
+	[[ $1 != "$host_arch" && ! -e $binfmt/qemu-$machine ]] || return 0
 	mount -t binfmt_misc none "$binfmt" ||
 		die "$1's programs can't be run here: that takes Linux 6.7, or qemu-user-static"
-	tree=$(unpacked "$(newest "qemu-user:$(dpkg --print-architecture)" bookworm-backports)")
+	tree=$(unpacked "$(newest "qemu-user:$host_arch" bookworm-backports)")
 	rule=$(cut -d : -f 1-6 "$tree/usr/share/qemu/binfmt.d/qemu-$machine.conf")
 	# Opened once, so that root folders need not have it.
 	echo "$rule:$tree/usr/bin/qemu-$machine:F" >"$binfmt/register"

@@ -35,7 +35,7 @@ tool_key() {
 build_tool() { # READY
 	local to work programs=(umacct umacctd check_json)
 	# There is no HTTP library for the cross compiler.
-	[[ $arch != amd64 ]] || programs+=(umacct-exporter)
+	[[ $arch != "$host_arch" ]] || programs+=(umacct-exporter)
 	to=$(userspace_build)
 	work=$1.$$
 	rm -rf "$work"
@@ -46,7 +46,7 @@ build_tool() { # READY
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
-	[[ $arch != amd64 ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
+	[[ $arch != "$host_arch" ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
 	install_guest_programs "$work"
@@ -94,35 +94,31 @@ configure_tool() {
 	local to sysroot libraries
 	to=$(userspace_build)
 	mkdir -p "$to"
-	case $arch in
-	amd64)
-		library_path=(/lib/x86_64-linux-gnu /usr/lib/x86_64-linux-gnu)
+	if [[ $arch == "$host_arch" ]]; then
+		library_path=("/lib/$triplet" "/usr/lib/$triplet")
 		quietly "$to/configure.log" cmake -G Ninja -S "$clone" -B "$to" \
 			"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize"
-		;;
-	arm64)
-		sysroot=$(unpacked "${sysroot_packages[@]}")
-		libraries=$sysroot/usr/lib/aarch64-linux-gnu
-		library_path=("$sysroot/lib/aarch64-linux-gnu" "$libraries"
-			/usr/aarch64-linux-gnu/lib)
-		quietly "$to/configure.log" env \
-			PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
-			cmake -G Ninja -S "$clone" -B "$to" \
-			"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
-			-DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
-			-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
-			-DCMAKE_C_COMPILER="${cross}gcc-12" \
-			-DCMAKE_CXX_COMPILER="${cross}g++-12" \
-			-DCMAKE_LIBRARY_ARCHITECTURE=aarch64-linux-gnu \
-			-DCMAKE_FIND_ROOT_PATH="$sysroot" \
-			-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER \
-			-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
-			-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
-			-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
-			-DCMAKE_EXE_LINKER_FLAGS="-L$sysroot/lib/aarch64-linux-gnu \
-				-Wl,-rpath-link,$sysroot/lib/aarch64-linux-gnu"
-		;;
-	esac
+		return
+	fi
+	sysroot=$(unpacked "${sysroot_packages[@]}")
+	libraries=$sysroot/usr/lib/$triplet
+	library_path=("$sysroot/lib/$triplet" "$libraries" "/usr/$triplet/lib")
+	quietly "$to/configure.log" env \
+		PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
+		cmake -G Ninja -S "$clone" -B "$to" \
+		"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
+		-DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
+		-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="${triplet%%-*}" \
+		-DCMAKE_C_COMPILER="${cross}gcc-12" \
+		-DCMAKE_CXX_COMPILER="${cross}g++-12" \
+		-DCMAKE_LIBRARY_ARCHITECTURE="$triplet" \
+		-DCMAKE_FIND_ROOT_PATH="$sysroot" \
+		-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER \
+		-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
+		-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
+		-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
+		-DCMAKE_EXE_LINKER_FLAGS="-L$sysroot/lib/$triplet \
+			-Wl,-rpath-link,$sysroot/lib/$triplet"
 }
 
 # install_libraries ROOT FILE: the loader of a program, and every library that it or a

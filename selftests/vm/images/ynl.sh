@@ -32,7 +32,7 @@ fill_image() { # ROOT TREE TRIPLET
 
 # Compiled here, where that takes no time; where it can't be, the machine does it.
 compile_python() { # ROOT
-	[[ $arch == "$(dpkg --print-architecture)" ]] || return 0
+	[[ $arch == "$host_arch" ]] || return 0
 	PYTHONHOME=$1/usr "$1/usr/bin/python3" -m compileall -q --invalidation-mode unchecked-hash \
 		"$1/usr/lib" "$1/ynl" >&2 || note "Python's modules are compiled in the machine"
 }
