@@ -161,6 +161,35 @@ TEST(Abi, TheSpecificationIsOfThisFamily) {
     EXPECT_EQ(spec["definitions"][0]["value"].as<std::uint64_t>(), UMACCT_UNLIMITED);
 }
 
+TEST(Abi, SyzkallerIsToldOfEveryRequest) {
+    static const std::regex name("UMACCT_(CMD|A)_\\w+");
+    const YAML::Node spec = load_specification();
+    std::ifstream file = open_source("selftests/syzkaller/umacct.txt");
+    std::map<std::string, std::string> prefixes;
+    std::set<std::string> specified, told;
+
+    for (const YAML::Node &set : spec["attribute-sets"])
+        prefixes[text(set, "name")] = text(set, "name-prefix");
+    for (const YAML::Node &operation : spec["operations"]["list"]) {
+        specified.insert(c_name(text(spec["operations"], "name-prefix"), text(operation, "name")));
+        for (const char *way : {"do", "dump"}) {
+            const YAML::Node request = operation[way] && operation[way]["request"]
+                                           ? operation[way]["request"]
+                                           : YAML::Node();
+
+            for (const YAML::Node &attribute : request ? request["attributes"] : YAML::Node())
+                specified.insert(c_name(prefixes.at(text(operation, "attribute-set")),
+                                        attribute.as<std::string>()));
+        }
+    }
+    for (std::string line; std::getline(file, line);) {
+        for (std::sregex_iterator each(line.begin(), line.end(), name), end;
+             !line.starts_with('#') && each != end; ++each)
+            told.insert(each->str());
+    }
+    EXPECT_EQ(told, specified);
+}
+
 TEST(Abi, WhatAttributesReferToIsThere) {
     const YAML::Node spec = load_specification();
     const auto enums = names_in(spec["definitions"], "entries");
