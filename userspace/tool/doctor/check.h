@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "lib/json.h"
 #include "lib/machine.h"
@@ -22,21 +23,23 @@ struct Found {
     std::string check;
     std::string text;
     std::string hint; ///< what fixes it; empty where nothing is to be done
-    std::vector<std::pair<const char *, std::uint64_t>> values; ///< the numbers in the text
+    Json values;      ///< the numbers in the text
 };
 
 struct Findings {
     std::vector<Found> all;
 
     void add(Health health, std::string check, const std::string &text,
-             const std::string &hint = "",
-             std::vector<std::pair<const char *, std::uint64_t>> values = {});
+             const std::string &hint = "", Json values = Json::object());
+
+    /// That it is well, or a warning with what fixes it.
+    void warn_unless(bool well, std::string check, const std::string &text, const std::string &hint,
+                     Json values = Json::object());
 
     /// What the library says of that check, or that it is well, in these words. hint: a
     /// better one than the library's, where there is one.
-    void add(const Status &status, const std::string &check, const std::string &well,
-             std::vector<std::pair<const char *, std::uint64_t>> values = {},
-             const std::string &hint = "");
+    void add(const std::optional<Status> &status, const std::string &check, const std::string &well,
+             const Json &values = Json::object(), const std::string &hint = "");
 };
 
 /// The machine, and the module where it answers.
@@ -50,13 +53,11 @@ struct Examined {
     std::string release() const;
 };
 
-using Check = void (*)(const Examined &at, Findings &found);
-
 /// In the order in which they are shown.
-std::span<const Check> module_checks();
-std::span<const Check> machine_checks();
-/// Those that ask the module; at.status is there.
-std::span<const Check> driver_checks();
+void check_module(const Examined &at, Findings &found);
+void check_machine(const Examined &at, Findings &found);
+/// What the module is asked for; at.status is there.
+void check_driver(const Examined &at, Findings &found);
 
 /// First line of a file; empty where it can't be read.
 std::string line_of(const std::filesystem::path &file);

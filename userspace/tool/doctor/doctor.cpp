@@ -22,29 +22,23 @@ namespace umacct::tool {
 
 namespace doctor {
 
-/// First line of a file; empty where it can't be read.
-std::string line_of(const std::filesystem::path &file) {
-    std::ifstream text(file);
-    std::string line;
-
-    std::getline(text, line);
-    return line;
-}
-
 std::string contents_of(const std::filesystem::path &file) {
-    std::ifstream text(file);
     std::ostringstream all;
 
-    if (text)
-        all << text.rdbuf();
+    all << std::ifstream(file).rdbuf();
     return all.str();
+}
+
+std::string line_of(const std::filesystem::path &file) {
+    const std::string contents = contents_of(file);
+
+    return contents.substr(0, contents.find('\n'));
 }
 
 bool has_word(const std::string &line, const std::string &word) {
     return (" " + line + " ").find(" " + word + " ") != std::string::npos;
 }
 
-/// Also false where it can't be seen.
 bool is_there(const std::filesystem::path &path) {
     std::error_code ignored;
 
@@ -56,25 +50,27 @@ std::string Examined::release() const {
 }
 
 void Findings::add(Health health, std::string check, const std::string &text,
-                   const std::string &hint,
-                   std::vector<std::pair<const char *, std::uint64_t>> values) {
+                   const std::string &hint, Json values) {
     all.push_back({health, std::move(check), printable(text), printable(hint), std::move(values)});
 }
 
-void Findings::add(const Status &status, const std::string &check, const std::string &well,
-                   std::vector<std::pair<const char *, std::uint64_t>> values,
-                   const std::string &hint) {
-    bool is_well = true;
+void Findings::warn_unless(bool well, std::string check, const std::string &text,
+                           const std::string &hint, Json values) {
+    add(well ? Health::ok : Health::warn, std::move(check), text, well ? "" : hint,
+        std::move(values));
+}
 
-    for (const Problem &problem : problems(status)) {
-        if (problem.check != check)
-            continue;
-        is_well = false;
-        add(problem.fatal ? Health::fail : Health::warn, check, problem.text,
-            hint.empty() ? problem.hint : hint, values);
+void Findings::add(const std::optional<Status> &status, const std::string &check,
+                   const std::string &well, const Json &values, const std::string &hint) {
+    const std::size_t before = all.size();
+
+    for (const Problem &problem : status ? problems(*status) : std::vector<Problem>()) {
+        if (problem.check == check)
+            add(problem.fatal ? Health::fail : Health::warn, check, problem.text,
+                hint.empty() ? problem.hint : hint, values);
     }
-    if (is_well)
-        add(Health::ok, check, well, "", std::move(values));
+    if (all.size() == before)
+        add(Health::ok, check, well, "", values);
 }
 
 } // namespace doctor
@@ -102,17 +98,12 @@ void print_json(const Output &output, const std::vector<Found> &found, std::ptrd
                 std::ptrdiff_t warned) {
     Json rows = Json::array();
 
-    for (const Found &each : found) {
-        Json values = Json::object();
-
-        for (const auto &[key, value] : each.values)
-            values[key] = value;
+    for (const Found &each : found)
         rows.push_back({{"check", each.check},
                         {"state", names.at(static_cast<std::size_t>(each.health))},
                         {"text", each.text},
                         {"hint", each.hint.empty() ? Json(nullptr) : Json(each.hint)},
-                        {"values", values}});
-    }
+                        {"values", each.values}});
     output.document(
         output.out,
         {{"healthy", failed == 0}, {"failed", failed}, {"warned", warned}, {"checks", rows}});
@@ -144,10 +135,6 @@ int examine(Connection &connection, const Machine &machine, const Output &output
         return std::ranges::count_if(found.all,
                                      [&](const Found &each) { return each.health == health; });
     };
-    const auto run = [&](std::span<const doctor::Check> checks) {
-        for (const doctor::Check check : checks)
-            check(at, found);
-    };
     int code = 0;
 
     try {
@@ -155,10 +142,10 @@ int examine(Connection &connection, const Machine &machine, const Output &output
     } catch (const Error &error) {
         code = report_absence(error, found);
     }
-    run(doctor::module_checks());
-    run(doctor::machine_checks());
+    check_module(at, found);
+    check_machine(at, found);
     if (at.status)
-        run(doctor::driver_checks());
+        check_driver(at, found);
     (output.json ? print_json : print_text)(output, found.all, count(Health::fail),
                                             count(Health::warn));
     return code == 0 && count(Health::fail) > 0 ? static_cast<int>(Failure::failed) : code;

@@ -18,12 +18,8 @@ void check_cgroups(const Examined &at, Findings &found) {
         found.add(Health::fail, "cgroups", error.what(), error.hint());
         return;
     }
-    const std::string mounted =
-        "cgroup v2 is mounted at " + at.machine.cgroups().mount().point.string();
-    if (at.status)
-        found.add(*at.status, "cgroups", mounted);
-    else
-        found.add(Health::ok, "cgroups", mounted);
+    found.add(at.status, "cgroups",
+              "cgroup v2 is mounted at " + at.machine.cgroups().mount().point.string());
 
     const std::string &root = at.machine.cgroups().mount().root;
     const auto has = at.machine.cgroups().read(root, "cgroup.controllers");
@@ -45,9 +41,9 @@ void check_cgroups(const Examined &at, Findings &found) {
 void check_device(const Examined &at, Findings &found) {
     const bool there = is_there(at.file("dev/nvidiactl"));
 
-    found.add(there ? Health::ok : Health::warn, "device",
-              there ? "/dev/nvidiactl is there" : "there is no /dev/nvidiactl",
-              there ? "" : "nvidia-modprobe, or nvidia-smi as root, makes it");
+    found.warn_unless(there, "device",
+                      there ? "/dev/nvidiactl is there" : "there is no /dev/nvidiactl",
+                      "nvidia-modprobe, or nvidia-smi as root, makes it");
 }
 
 void check_runtimes(const Examined &at, Findings &found) {
@@ -71,10 +67,10 @@ void check_runtimes(const Examined &at, Findings &found) {
 
 } // namespace
 
-std::span<const Check> machine_checks() {
-    static constexpr std::array<Check, 3> table{check_cgroups, check_device, check_runtimes};
-
-    return table;
+void check_machine(const Examined &at, Findings &found) {
+    check_cgroups(at, found);
+    check_device(at, found);
+    check_runtimes(at, found);
 }
 
 } // namespace umacct::tool::doctor

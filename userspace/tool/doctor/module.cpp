@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/doctor/check.h"
 
-#include <array>
 #include <sstream>
 #include <string_view>
 
@@ -13,44 +12,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void check_versions(const Examined &at, Findings &found) {
-    if (!at.status)
-        return;
+void check_versions(const Status &status, Findings &found) {
+    const bool same = status.module_version == UMACCT_VERSION;
 
-    const std::string versions =
-        fmt::format("module {}, tool {}, netlink ABI {}", at.status->module_version, UMACCT_VERSION,
-                    UMACCT_FAMILY_VERSION);
-    const bool same = at.status->module_version == UMACCT_VERSION;
-
-    found.add(same ? Health::ok : Health::warn, "module",
-              same ? versions : versions + ": the versions differ",
-              same ? "" : "build and install both from one source, then rmmod and modprobe umacct",
-              {{"abi_version", UMACCT_FAMILY_VERSION}});
-}
-
-void check_probes(const Examined &at, Findings &found) {
-    if (!at.status) {
-        if (line_of(at.file("proc/sys/kernel/ftrace_enabled")) == "0")
-            found.add(Health::fail, "probes", "kernel.ftrace_enabled is 0: umacct does not load",
-                      "sysctl kernel.ftrace_enabled=1, then modprobe umacct");
-        return;
-    }
-    found.add(*at.status, "probes", "a probe on the module's own code fires", {},
-              line_of(at.file("sys/kernel/debug/kprobes/enabled")) == "0"
-                  ? "kprobes are switched off: echo 1 > /sys/kernel/debug/kprobes/enabled"
-                  : "");
-}
-
-void check_installed(const Examined &at, Findings &found) {
-    const std::string modules = contents_of(at.file("lib/modules") / at.release() / "modules.dep");
-    const bool installed = modules.find("umacct.ko") != std::string::npos;
-
-    found.add(installed ? Health::ok : Health::warn, "installed",
-              fmt::format("umacct.ko is {}installed for kernel {}", installed ? "" : "not ",
-                          at.release()),
-              installed ? ""
-                        : "apt install umacct-dkms, 'make install' or 'make dkms-install', else "
-                          "it is gone after a boot");
+    found.warn_unless(same, "module",
+                      fmt::format("module {}, tool {}, netlink ABI {}{}", status.module_version,
+                                  UMACCT_VERSION, UMACCT_FAMILY_VERSION,
+                                  same ? "" : ": the versions differ"),
+                      "build and install both from one source, then rmmod and modprobe umacct",
+                      {{"abi_version", UMACCT_FAMILY_VERSION}});
 }
 
 /// The module's file for the kernel that runs; empty where there is none.
@@ -65,6 +35,16 @@ fs::path module_file(const Examined &at) {
             return folder / file;
     }
     return {};
+}
+
+void check_installed(const Examined &at, Findings &found) {
+    const bool installed = !module_file(at).empty();
+
+    found.warn_unless(installed, "installed",
+                      fmt::format("umacct.ko is {}installed for kernel {}", installed ? "" : "not ",
+                                  at.release()),
+                      "apt install umacct-dkms, 'make install' or 'make dkms-install', else it is "
+                      "gone after a boot");
 }
 
 /// The key that signs what DKMS builds, as it is enrolled; empty where there is none.
@@ -101,30 +81,29 @@ void check_file(const Examined &at, const std::string &text, Findings &found) {
     constexpr std::string_view magic = "~Module signature appended~\n";
     const fs::path file = module_file(at);
     const fs::path key = public_key(at);
-    const auto add = [&](Health health, const std::string &what, const std::string &hint) {
-        found.add(health, "signature", fmt::format("{}; {}", text, what), hint);
+    const auto judge = [&](bool well, const std::string &what, const std::string &hint) {
+        found.warn_unless(well, "signature", fmt::format("{}; {}", text, what), hint);
     };
 
     if (file.empty()) {
-        add(Health::ok, "there is no module yet that must be signed", "");
+        judge(true, "there is no module yet that must be signed", "");
     } else if (file.extension() != ".ko") {
-        add(Health::warn,
-            fmt::format("the module must be signed, and {} is compressed", file.string()),
-            fmt::format("modinfo -F signer umacct says who signed it, and nothing if nobody did; "
-                        "where it is signed: {}",
-                        how_to_enroll(key)));
+        judge(false, fmt::format("the module must be signed, and {} is compressed", file.string()),
+              fmt::format("modinfo -F signer umacct says who signed it, and nothing if nobody did; "
+                          "where it is signed: {}",
+                          how_to_enroll(key)));
     } else if (!contents_of(file).ends_with(magic)) {
-        add(Health::warn, fmt::format("{} is not signed, and will not load", file.string()),
-            fmt::format("apt install openssl; dkms install --force umacct/{} -k {}", UMACCT_VERSION,
-                        at.release()));
+        judge(false, fmt::format("{} is not signed, and will not load", file.string()),
+              fmt::format("apt install openssl; dkms install --force umacct/{} -k {}",
+                          UMACCT_VERSION, at.release()));
     } else if (const auto enrolled = key.empty() ? std::nullopt : is_enrolled(at, key)) {
-        add(*enrolled ? Health::ok : Health::warn,
-            fmt::format("the module is signed, and {} is {}enrolled", key.string(),
-                        *enrolled ? "" : "not "),
-            *enrolled ? "" : how_to_enroll(key));
+        judge(*enrolled,
+              fmt::format("the module is signed, and {} is {}enrolled", key.string(),
+                          *enrolled ? "" : "not "),
+              how_to_enroll(key));
     } else {
-        add(Health::warn, "the module is signed; whether its key is enrolled can't be seen here",
-            how_to_enroll(key));
+        judge(false, "the module is signed; whether its key is enrolled can't be seen here",
+              how_to_enroll(key));
     }
 }
 
@@ -173,23 +152,31 @@ void check_dkms(const Examined &at, Findings &found) {
     if (!known)
         found.add(Health::ok, "dkms", "not used for umacct");
     else
-        found.add(
-            built ? Health::ok : Health::warn, "dkms",
+        found.warn_unless(
+            built, "dkms",
             fmt::format("umacct is {} for kernel {}{}", built ? "built" : "not built", at.release(),
                         built || headers ? "" : ", whose headers are not installed"),
-            built ? ""
-            : headers
+            headers
                 ? "dkms autoinstall; its log is in /var/lib/dkms/umacct"
                 : fmt::format("apt install linux-headers-{}; DKMS builds it then", at.release()));
 }
 
 } // namespace
 
-std::span<const Check> module_checks() {
-    static constexpr std::array<Check, 5> table{check_versions, check_probes, check_installed,
-                                                check_signature, check_dkms};
-
-    return table;
+void check_module(const Examined &at, Findings &found) {
+    if (at.status) {
+        check_versions(*at.status, found);
+        found.add(at.status, "probes", "a probe on the module's own code fires", Json::object(),
+                  line_of(at.file("sys/kernel/debug/kprobes/enabled")) == "0"
+                      ? "kprobes are switched off: echo 1 > /sys/kernel/debug/kprobes/enabled"
+                      : "");
+    } else if (line_of(at.file("proc/sys/kernel/ftrace_enabled")) == "0") {
+        found.add(Health::fail, "probes", "kernel.ftrace_enabled is 0: umacct does not load",
+                  "sysctl kernel.ftrace_enabled=1, then modprobe umacct");
+    }
+    check_installed(at, found);
+    check_signature(at, found);
+    check_dkms(at, found);
 }
 
 } // namespace umacct::tool::doctor
