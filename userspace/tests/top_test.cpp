@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/error.h"
+#include "tests/grid_text.h"
 #include "tests/tool_fixture.h"
 #include "tool/top/draw.h"
 #include "tool/top/terminal.h"
@@ -16,12 +17,13 @@ namespace umacct {
 namespace {
 
 using nlohmann::json;
+using test::line_of;
 using test::Ran;
+using test::text_of;
 using tool::Grid;
 using tool::Key;
 using tool::Size;
 using tool::Tone;
-using Code = tool::Key::Code;
 
 constexpr std::uint64_t mib = 1ULL << 20;
 
@@ -33,14 +35,13 @@ struct Step {
 
 struct FakeScreen {
     Size size{30, 100};
-    bool unicode = true;
     std::deque<Step> steps = {};
     std::vector<Grid> shown = {};
     bool open = false;
 
     const Grid &last() const { return shown.back(); }
 
-    std::string text() const { return shown.empty() ? "" : shown.back().text(); }
+    std::string text() const { return shown.empty() ? "" : text_of(shown.back()); }
 };
 
 class FakeTerminal : public tool::Terminal {
@@ -56,14 +57,12 @@ public:
 
     Size size() const override { return screen_.size; }
 
-    bool unicode() const override { return screen_.unicode; }
-
     void show(const Grid &grid) override { screen_.shown.push_back(grid); }
 
     /// Gone when the steps are.
     std::optional<Key> wait(std::chrono::milliseconds /*time*/) override {
         if (screen_.steps.empty())
-            return Key{Code::stop, 0, 0};
+            return Key::stop;
 
         const Step step = screen_.steps.front();
         screen_.steps.pop_front();
@@ -117,11 +116,11 @@ protected:
         fake_.clients.push_back(client);
     }
 
-    void press(Code code) { screen_.steps.push_back({Key{code, 0, 0}, {}}); }
+    void press(Key key) { screen_.steps.push_back({key, {}}); }
 
     void type(std::string_view text) {
         for (const char c : text)
-            screen_.steps.push_back({Key{Code::character, static_cast<unsigned char>(c), 0}, {}});
+            press(Key{static_cast<unsigned char>(c)});
     }
 
     /// Time passes, after what happens meanwhile.
@@ -153,19 +152,19 @@ protected:
         const Grid &grid = screen_.last();
 
         for (int row = 0; row < grid.size().rows; ++row) {
-            if (grid.line(row).find(part) != std::string::npos)
-                return grid.line(row);
+            if (line_of(grid, row).find(part) != std::string::npos)
+                return line_of(grid, row);
         }
         return "";
     }
 
-    std::string bottom() const { return screen_.last().line(screen_.last().size().rows - 1); }
+    std::string bottom() const { return line_of(screen_.last(), screen_.last().size().rows - 1); }
 
     Tone tone_of(std::string_view part) const {
         const Grid &grid = screen_.last();
 
         for (int row = 0; row < grid.size().rows; ++row) {
-            const auto at = grid.line(row).find(part);
+            const auto at = line_of(grid, row).find(part);
 
             if (at != std::string::npos) // of ASCII lines only
                 return grid.row(row).at(at).tone;
@@ -212,7 +211,7 @@ h help  p processes  s sort  / filter  l limit  space pause  q quit
 }
 
 TEST_F(Top, WithoutUnicodeItIsAscii) {
-    screen_.unicode = false;
+    std::setlocale(LC_CTYPE, "C");
     fake_.status.charged = 100 * mib;
     fake_.status.driver_usage = 1024 * mib;
     fake_.status.reserve = 1024 * mib;
@@ -233,14 +232,14 @@ TEST_F(Top, EverySizeIsDrawnAndNothingIsCutInHalf) {
                 if (processes)
                     type("p");
                 type("h");
-                press(Code::down);
-                press(Code::escape);
+                press(Key::down);
+                press(Key::escape);
                 type("s");
-                press(Code::escape);
+                press(Key::escape);
                 type("/x");
-                press(Code::escape);
+                press(Key::escape);
                 type("lx");
-                press(Code::enter);
+                press(Key::enter);
                 ASSERT_EQ(top().code, 0);
                 ASSERT_EQ(screen_.last().size().columns, columns);
             }
@@ -260,7 +259,7 @@ TEST_F(Top, EightyColumnsHaveEveryFigureAndTheHistory) {
 }
 
 TEST_F(Top, ColoursSayWhatIsUncharged) {
-    screen_.unicode = false;
+    std::setlocale(LC_CTYPE, "C");
     fake_.status.charged = fake_.accounts[0].charged = fake_.accounts[1].charged =
         fake_.accounts[2].charged = 240 * mib;
     top();
@@ -286,7 +285,7 @@ TEST_F(Top, RatesAndRefusalsComeWithTime) {
         fake_.accounts[2].soft = mib;
     });
     screen_.size = {20, 140};
-    screen_.unicode = false;
+    std::setlocale(LC_CTYPE, "C");
     top();
     EXPECT_NE(line("vllm").find("iB/s"), std::string::npos);
     EXPECT_NE(line("vllm").find("refused"), std::string::npos);
@@ -354,24 +353,24 @@ TEST_F(Top, QuitsOnQ) {
 }
 
 TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
-    press(Code::end);
-    press(Code::up);
+    press(Key::end);
+    press(Key::up);
     type("l");
     top();
     EXPECT_EQ(bottom(), "hard limit of /demo/vllm (now max): _");
-    press(Code::end);
-    press(Code::up);
+    press(Key::end);
+    press(Key::up);
     type("l1,");
-    press(Code::backspace);
+    press(Key::backspace);
     type("G");
-    press(Code::enter);
+    press(Key::enter);
     top();
     EXPECT_EQ(bottom(), "set the hard limit of /demo/vllm to 1.00 GiB? y/n");
     EXPECT_TRUE(fake_.changes.empty());
-    press(Code::end);
-    press(Code::up);
+    press(Key::end);
+    press(Key::up);
     type("l1G");
-    press(Code::enter);
+    press(Key::enter);
     type("y");
     fake_.on_change = [this] { fake_.accounts[2].hard = 1024 * mib; };
     top();
@@ -385,7 +384,7 @@ TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
 
 TEST_F(Top, TakesALimitAway) {
     type("lmax");
-    press(Code::enter);
+    press(Key::enter);
     type("Y");
     top();
     EXPECT_EQ(bottom(), "/: hard limit max, as it was");
@@ -393,7 +392,7 @@ TEST_F(Top, TakesALimitAway) {
     fake_.accounts[0].hard = 1024 * mib;
     fake_.on_change = [this] { fake_.accounts[0].hard.reset(); };
     type("lmax");
-    press(Code::enter);
+    press(Key::enter);
     type("Y");
     top();
     EXPECT_EQ(bottom(), "/: hard limit 1.00 GiB -> max");
@@ -403,7 +402,7 @@ TEST_F(Top, SaysWhenNothingEnforcesTheLimit) {
     fake_.enforcement = {UMACCT_DRIVER_UNKNOWN, "version 999.1 is \x1bnewer than this module"};
     fake_.on_change = [this] { fake_.accounts[0].hard = 1024 * mib; };
     type("l1G");
-    press(Code::enter);
+    press(Key::enter);
     type("y");
     pass();
     top();
@@ -413,7 +412,7 @@ TEST_F(Top, SaysWhenNothingEnforcesTheLimit) {
 
     fake_.enforcement = {UMACCT_DRIVER_ABSENT, "the driver is not loaded: this holds from ..."};
     type("l1G");
-    press(Code::enter);
+    press(Key::enter);
     type("y");
     top();
     EXPECT_EQ(bottom(),
@@ -422,7 +421,7 @@ TEST_F(Top, SaysWhenNothingEnforcesTheLimit) {
 
 TEST_F(Top, SaysThatWhatIsHeldStays) {
     type("l1M");
-    press(Code::enter);
+    press(Key::enter);
     top();
     EXPECT_NE(bottom().find("It holds more: that stays, new allocations are refused. y/n"),
               std::string::npos);
@@ -430,15 +429,15 @@ TEST_F(Top, SaysThatWhatIsHeldStays) {
 
 TEST_F(Top, ChangesNothingUnlessConfirmed) {
     type("l1G");
-    press(Code::enter);
+    press(Key::enter);
     type("n");
     top();
     EXPECT_EQ(bottom(), "nothing was changed");
     type("l1G");
-    press(Code::escape);
+    press(Key::escape);
     top();
     type("l");
-    press(Code::enter);
+    press(Key::enter);
     top();
     EXPECT_EQ(bottom(), "nothing was changed");
     EXPECT_TRUE(fake_.changes.empty());
@@ -446,16 +445,16 @@ TEST_F(Top, ChangesNothingUnlessConfirmed) {
 
 TEST_F(Top, ABadSizeIsSaidAndCanBeCorrected) {
     type("l4x");
-    press(Code::enter);
+    press(Key::enter);
     top();
     EXPECT_TRUE(has("'4x' is not a size: write a size as 40G"));
     EXPECT_EQ(bottom(), "hard limit of / (now max): 4x_");
     EXPECT_EQ(tone_of("'4x' is not"), Tone::refused);
     type("l4x");
-    press(Code::enter);
-    screen_.steps.push_back({Key{Code::character, 0x15, 0}, {}}); // Ctrl-U
+    press(Key::enter);
+    press(Key{0x15}); // Ctrl-U
     type("4G");
-    press(Code::enter);
+    press(Key::enter);
     top();
     EXPECT_EQ(bottom(), "set the hard limit of / to 4.00 GiB? y/n");
 }
@@ -463,7 +462,7 @@ TEST_F(Top, ABadSizeIsSaidAndCanBeCorrected) {
 TEST_F(Top, TheModulesRefusalIsShown) {
     fake_.refuse_with = EPERM;
     type("l1G");
-    press(Code::enter);
+    press(Key::enter);
     type("y");
     pass();
     top();
@@ -477,7 +476,7 @@ TEST_F(Top, AProcessesLimitIsThatOfItsCgroup) {
     top();
     EXPECT_EQ(bottom(), "hard limit of /demo/vllm (now max): _");
     type("p/nothing");
-    press(Code::enter);
+    press(Key::enter);
     type("l");
     top();
     EXPECT_EQ(bottom(), "there is no cgroup to limit");
@@ -489,20 +488,19 @@ TEST_F(Top, FiltersWhileOneTypes) {
     EXPECT_EQ(bottom(), "filter: LLA_  (Enter keeps it, Esc clears it)");
     EXPECT_TRUE(has("llama"));
     EXPECT_FALSE(has("vllm"));
-    type("/llax\xc3\xa9");
-    press(Code::backspace);
-    press(Code::backspace);
-    press(Code::backspace);
-    press(Code::enter);
+    type("/llax\xc3\xa9"); // two bytes, and one character
+    press(Key::backspace);
+    press(Key::backspace);
+    press(Key::enter);
     top();
     EXPECT_TRUE(has("filter: lla   by usage"));
     type("/lla");
-    press(Code::enter);
-    press(Code::escape);
+    press(Key::enter);
+    press(Key::escape);
     top();
     EXPECT_TRUE(has("vllm"));
     type("/zz");
-    press(Code::enter);
+    press(Key::enter);
     top();
     EXPECT_TRUE(has("no name contains the filter's text"));
 }
@@ -526,24 +524,24 @@ TEST_F(Top, SortsAndReverses) {
 }
 
 TEST_F(Top, FoldsAndUnfolds) {
-    press(Code::down);
-    press(Code::left);
+    press(Key::down);
+    press(Key::left);
     top();
     EXPECT_TRUE(has("\u25B8 demo")) << screen_.text();
     EXPECT_FALSE(has("vllm"));
-    press(Code::down);
-    press(Code::left);
-    press(Code::right);
+    press(Key::down);
+    press(Key::left);
+    press(Key::right);
     top();
     EXPECT_TRUE(has("vllm"));
-    press(Code::down);
-    press(Code::enter);
+    press(Key::down);
+    press(Key::enter);
     type("-"); // nothing to fold: to the root
     type("-");
     top();
     EXPECT_FALSE(has("demo"));
-    press(Code::enter);
-    press(Code::enter);
+    press(Key::enter);
+    press(Key::enter);
     type("+*jjj-");
     top();
     EXPECT_TRUE(has("vllm"));
@@ -564,17 +562,17 @@ TEST_F(Top, TheListScrolls) {
     for (std::uint32_t pid = 100; pid < 200; ++pid)
         add_client(pid, "worker", llama_, "/demo/llama", mib);
     type("p");
-    press(Code::end);
+    press(Key::end);
     top();
     EXPECT_TRUE(has(" 199 worker")) << screen_.text();
     EXPECT_FALSE(has(" 41 vllm"));
     type("p");
-    press(Code::page_down);
-    press(Code::page_down);
-    press(Code::page_up);
-    press(Code::home);
-    press(Code::page_down);
-    press(Code::home);
+    press(Key::page_down);
+    press(Key::page_down);
+    press(Key::page_up);
+    press(Key::home);
+    press(Key::page_down);
+    press(Key::home);
     top();
     EXPECT_TRUE(has(" 41 vllm")) << screen_.text();
 }
@@ -585,9 +583,9 @@ TEST_F(Top, HelpExplainsAndGoes) {
     EXPECT_TRUE(has("the blind spot"));
     EXPECT_FALSE(has("vllm"));
     type("?");
-    press(Code::down);
+    press(Key::down);
     top();
-    EXPECT_EQ(screen_.last().line(0).rfind("  up down", 0), 0U);
+    EXPECT_EQ(line_of(screen_.last(), 0).rfind("  up down", 0), 0U);
     type("hx");
     top();
     EXPECT_TRUE(has("vllm"));
@@ -595,9 +593,9 @@ TEST_F(Top, HelpExplainsAndGoes) {
 
 TEST_F(Top, KeysThatMeanNothingDoNothing) {
     type("ZX~#\x01\x7f");
-    press(Code::other);
-    press(Code::resize);
-    press(Code::backspace);
+    press(Key{KEY_F(1)});
+    press(Key::resize);
+    press(Key::backspace);
     EXPECT_EQ(top().code, 0);
     EXPECT_TRUE(has("vllm"));
     EXPECT_TRUE(fake_.changes.empty());

@@ -9,7 +9,7 @@
 
 #include "lib/module/netlink.h"
 #include "tool/app.h"
-#include "tool/top/curses_terminal.h"
+#include "tool/top/terminal.h"
 
 namespace {
 

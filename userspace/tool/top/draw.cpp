@@ -24,8 +24,12 @@ struct Part {
     const char *ascii;
     Tone tone = Tone::plain;
 
-    const char *glyph(const Grid &grid) const { return grid.unicode() ? unicode : ascii; }
+    const char *glyph() const { return shows_unicode() ? unicode : ascii; }
 };
+
+const char *reserve_glyph() {
+    return shows_unicode() ? "\u254C" : "-";
+}
 
 /// From the left of the bar; what remains is available.
 std::vector<Part> parts_of(const TopSample &sample) {
@@ -55,13 +59,13 @@ void draw_bar(Grid &grid, int row, const TopSample &sample) {
     for (const Part &part : parts_of(sample)) {
         until += part.bytes;
         while (column < start + place(until))
-            column = grid.put(row, column, part.glyph(grid), part.tone);
+            column = grid.put(row, column, part.glyph(), part.tone);
     }
     // The reserve is the last of what is available.
     const int reserve = start + width - place(sample.status.reserve);
     for (; column < start + width; ++column) {
         if (column >= reserve)
-            grid.put(row, column, grid.unicode() ? "\u254C" : "-");
+            grid.put(row, column, reserve_glyph());
     }
     grid.put(row, column, "]");
 }
@@ -71,22 +75,20 @@ struct Item {
     Tone tone = Tone::plain;
 };
 
-std::vector<Item> legend(const Grid &grid, const TopSample &sample) {
+std::vector<Item> legend(const TopSample &sample) {
     const std::uint64_t reserve = sample.status.reserve;
     std::vector<Item> items{{fmt::format("available {} of {}", format_short(sample.available),
                                          format_short(sample.total)),
                              Tone::strong}};
-    std::vector<Part> parts = parts_of(sample);
+    const std::vector<Part> parts = parts_of(sample);
 
-    std::reverse(parts.begin(), parts.end());
-    for (const Part &part : parts)
-        items.push_back(
-            {fmt::format("{} {} {}", part.glyph(grid), part.name, format_short(part.bytes)),
-             part.bytes > 0 ? part.tone : Tone::plain});
+    std::for_each(parts.rbegin(), parts.rend(), [&](const Part &part) {
+        items.push_back({fmt::format("{} {} {}", part.glyph(), part.name, format_short(part.bytes)),
+                         part.bytes > 0 ? part.tone : Tone::plain});
+    });
     items.push_back(reserve == 0
                         ? Item{"reserve off"}
-                        : Item{fmt::format("{} reserve {}", grid.unicode() ? "\u254C" : "-",
-                                           format_short(reserve)),
+                        : Item{fmt::format("{} reserve {}", reserve_glyph(), format_short(reserve)),
                                sample.available < reserve ? Tone::refused : Tone::plain});
     return items;
 }
@@ -97,7 +99,7 @@ int draw_items(Grid &grid, int row, int rows, const std::vector<Item> &items) {
     int used = 0;
 
     for (const Item &item : items) {
-        const int width = width_of(item.text, grid.unicode());
+        const int width = width_of(item.text);
 
         if (used == 0 || (column > 0 && column + width > grid.size().columns)) {
             if (used == rows)
@@ -105,9 +107,8 @@ int draw_items(Grid &grid, int row, int rows, const std::vector<Item> &items) {
             ++used;
             column = 0;
         }
-        column = grid.put(row + used - 1, column,
-                          fitted(item.text, grid.size().columns, grid.unicode()), item.tone) +
-                 3;
+        column =
+            grid.put(row + used - 1, column, fitted(item.text, grid.size().columns), item.tone) + 3;
     }
     return used;
 }
@@ -119,206 +120,182 @@ constexpr int history_most = 60;
 /// What is drawn beside the columns that all lists have.
 constexpr std::string_view history_field = "history";
 
-/// How wide a column is, on a wide screen and on a narrow one.
-int width_of(std::string_view name, bool processes, bool wide) {
-    struct Width {
-        std::string_view name;
-        int wide, narrow;
-    };
-
-    static constexpr std::array widths{Width{"account", 16, 12}, Width{history_field, 10, 8},
-                                       Width{"pid", 7, 7}, Width{"rate", 12, 12},
-                                       Width{"memory.current", 14, 9}};
-    static constexpr int of_a_size = 9;
-
-    if (name == "name") {
-        static constexpr Width of_account{"", 24, 18};
-
-        return processes ? 16 : wide ? of_account.wide : of_account.narrow;
-    }
-    const auto *const found =
-        std::ranges::find_if(widths, [&](const Width &each) { return each.name == name; });
-    if (found == widths.end())
-        return of_a_size;
-    return wide ? found->wide : found->narrow;
-}
-
-/// A column as this screen has it.
+/// A column of the screen.
 struct Field {
     std::string_view name;
-    std::string title = "HISTORY";
-    int width;
-    bool right = false;
+    int wide;   ///< columns that it takes at least
+    int narrow; ///< the same on a narrow screen
+    int goes;   ///< at which step it is left out; 0 for never
 
-    Field(std::string_view of, bool processes, bool wide)
-        : name(of), width(width_of(of, processes, wide)) {
+    int width(bool on_wide) const { return on_wide ? wide : narrow; }
+
+    std::string title(Of of, bool on_wide) const {
         if (name == history_field)
-            return;
-        const Column &known = column(name, Of::both, "");
-        right = known.right();
-        title = name == "memory.current" && !wide
-                    ? "CURRENT"
-                    : known.title_of(processes ? Of::processes : Of::accounts);
+            return "HISTORY";
+        return name == "memory.current" && !on_wide ? "CURRENT"
+                                                    : column(name, Of::both, "").title_of(of);
     }
+
+    bool right() const { return name != history_field && column(name, Of::both, "").right(); }
 };
+
+/// Where a screen has no room for all of them, they give way step by step.
+struct Choice {
+    std::vector<Field> all;
+    int narrows; ///< the step at which columns become as narrow as they can
+    int steps;
+};
+
+const Choice &choice_of(Of of) {
+    static const Choice of_accounts{{{"name", 24, 18, 0},
+                                     {"usage", 9, 9, 0},
+                                     {"limit", 9, 9, 9},
+                                     {"peak", 9, 9, 6},
+                                     {"rate", 12, 12, 8},
+                                     {"memory.current", 14, 9, 7},
+                                     {"uncharged", 9, 9, 2},
+                                     {"pressure", 9, 9, 3},
+                                     {"state", 9, 9, 1},
+                                     {history_field, 10, 8, 5}},
+                                    4,
+                                    9};
+    static const Choice of_processes{{{"pid", 7, 7, 8},
+                                      {"name", 16, 16, 0},
+                                      {"usage", 9, 9, 0},
+                                      {"limit", 9, 9, 4},
+                                      {"peak", 9, 9, 5},
+                                      {"rate", 12, 12, 7},
+                                      {"memory.current", 14, 9, 4},
+                                      {"uncharged", 9, 9, 2},
+                                      {"state", 9, 9, 1},
+                                      {history_field, 10, 8, 5},
+                                      {"account", 16, 12, 6}},
+                                     3,
+                                     8};
+
+    return of == Of::processes ? of_processes : of_accounts;
+}
 
 struct Placed {
     Field field;
-    int column;
+    int width;
 };
 
-/// All columns, and what gives way one after the other where a screen has no room for
-/// them. Nothing at all stands for what columns are wider than they must be.
-struct Choice {
-    std::vector<std::string_view> all;
-    std::vector<std::vector<std::string_view>> give_way;
+/// The fields of a screen, from its left.
+struct Layout {
+    std::vector<Placed> fields;
+    bool wide = true;
+
+    int gap() const { return wide ? 2 : 1; }
+
+    int width() const {
+        int width = -gap();
+
+        for (const Placed &placed : fields)
+            width += placed.width + gap();
+        return width;
+    }
+
+    /// Gives the field what it can use of the room.
+    void grow(std::string_view name, int most, int &room) {
+        for (Placed &placed : fields) {
+            if (placed.field.name != name)
+                continue;
+            const int more = std::clamp(most - placed.width, 0, room);
+
+            placed.width += more;
+            room -= more;
+        }
+    }
 };
 
-const Choice &choice_of(bool processes) {
-    static const Choice of_accounts{{"name", "usage", "limit", "peak", "rate", "memory.current",
-                                     "uncharged", "pressure", "state", "history"},
-                                    {{"state"},
-                                     {"uncharged"},
-                                     {"pressure"},
-                                     {},
-                                     {"history"},
-                                     {"peak"},
-                                     {"memory.current"},
-                                     {"rate"},
-                                     {"limit"}}};
-    static const Choice of_processes{{"pid", "name", "usage", "limit", "peak", "rate",
-                                      "memory.current", "uncharged", "state", "history", "account"},
-                                     {{"state"},
-                                      {"uncharged"},
-                                      {},
-                                      {"limit", "memory.current"},
-                                      {"peak", "history"},
-                                      {"account"},
-                                      {"rate"},
-                                      {"pid"}}};
+Layout layout_at(const Choice &choice, int step) {
+    Layout layout{.fields = {}, .wide = step < choice.narrows};
 
-    return processes ? of_processes : of_accounts;
+    for (const Field &field : choice.all) {
+        if (field.goes == 0 || field.goes > step)
+            layout.fields.push_back({field, field.width(layout.wide)});
+    }
+    return layout;
 }
 
-std::vector<Field> fields_of(const std::vector<std::string_view> &names, bool processes,
-                             bool wide) {
-    std::vector<Field> fields;
-
-    fields.reserve(names.size());
-    for (const std::string_view name : names)
-        fields.emplace_back(name, processes, wide);
-    return fields;
-}
-
-int width_of(const std::vector<Field> &fields, int gap) {
-    int width = -gap;
-
-    for (const Field &field : fields)
-        width += field.width + gap;
-    return width;
-}
-
-std::string name_cell(const TopRow &row, bool processes, bool unicode) {
+std::string name_cell(const TopRow &row) {
     const char *marker = "  ";
 
-    if (processes)
+    if (row.client != nullptr)
         return row.name;
     if (row.parent && row.open)
-        marker = unicode ? "\u25BE " : "- ";
+        marker = shows_unicode() ? "\u25BE " : "- ";
     else if (row.parent)
-        marker = unicode ? "\u25B8 " : "+ ";
+        marker = shows_unicode() ? "\u25B8 " : "+ ";
     return std::string(static_cast<std::size_t>(row.depth) * 2, ' ') + marker + row.name;
 }
 
-/// Names get what room they need, then the history what it can use.
-void share_room(std::vector<Field> &fields, int room, int longest_name, int longest_account) {
-    const auto grow = [&](std::string_view name, int most) {
-        for (Field &field : fields) {
-            if (field.name != name)
-                continue;
-            const int more = std::clamp(most - field.width, 0, room);
-
-            field.width += more;
-            room -= more;
-        }
-    };
-
-    grow("name", longest_name);
-    grow("account", longest_account);
-    grow(history_field, history_most);
-}
-
-std::vector<Placed> layout(const Grid &grid, bool processes, const std::vector<TopRow> &rows) {
-    const int columns = grid.size().columns;
-    const Choice &choice = choice_of(processes);
-    std::vector<std::string_view> names = choice.all;
-    bool wide = true;
-    std::vector<Placed> placed;
+Layout layout_of(int columns, Of of, const std::vector<TopRow> &rows) {
+    const Choice &choice = choice_of(of);
+    int step = 0;
     int longest_name = 0;
     int longest_account = 0;
 
+    while (step < choice.steps && layout_at(choice, step).width() > columns)
+        ++step;
     for (const TopRow &row : rows) {
-        longest_name =
-            std::max(longest_name,
-                     tool::width_of(name_cell(row, processes, grid.unicode()), grid.unicode()));
-        longest_account = std::max(longest_account, tool::width_of(row.place, grid.unicode()));
-    }
-    for (const auto &step : choice.give_way) {
-        if (width_of(fields_of(names, processes, wide), wide ? 2 : 1) <= columns)
-            break;
-        wide = wide && !step.empty();
-        std::erase_if(names, [&](std::string_view name) {
-            return std::ranges::find(step, name) != step.end();
-        });
+        longest_name = std::max(longest_name, width_of(name_cell(row)));
+        longest_account = std::max(longest_account, width_of(row.place));
     }
 
-    const int gap = wide ? 2 : 1;
-    std::vector<Field> fields = fields_of(names, processes, wide);
-    int column = 0;
-
+    Layout layout = layout_at(choice, step);
+    int room = columns - layout.width();
     // On a screen that is too small even for two columns, names shrink.
-    const int room = columns - width_of(fields, gap);
-    if (room < 0)
-        fields.front().width = std::max(fields.front().width + room, 1);
-    else
-        share_room(fields, room, longest_name, longest_account);
-    for (const Field &field : fields) {
-        placed.push_back({field, column});
-        column += field.width + gap;
+    if (room < 0) {
+        layout.fields.front().width = std::max(layout.fields.front().width + room, 1);
+        return layout;
     }
-    return placed;
+    layout.grow("name", longest_name, room);
+    layout.grow("account", longest_account, room);
+    layout.grow(history_field, history_most, room);
+    return layout;
 }
 
-Item cell_of(const TopRow &row, const Field &at, bool processes, bool unicode) {
+Item cell_of(const TopRow &row, std::string_view name, int width) {
     const Tone state = row.refused       ? Tone::refused
                        : row.over_soft() ? Tone::over_soft
                                          : Tone::plain;
-    const bool uncharged =
-        (row.client != nullptr ? row.client->uncharged() : row.account->uncharged()) > 0;
 
-    if (at.name == "name")
-        return {name_cell(row, processes, unicode), state};
-    if (at.name == "state" && row.refused)
+    if (name == "name")
+        return {name_cell(row), state};
+    if (name == "state" && row.refused)
         return {"refused", state};
-    if (at.name == history_field)
-        return {sparkline(row.history, at.width, unicode)};
+    if (name == history_field)
+        return {sparkline(row.history, width)};
 
-    const std::string text = column(at.name, Of::both, "").cell(row, true);
-    if (at.name == "rate")
-        return {text, row.rate.value_or(0) != 0 ? Tone::plain : Tone::faint};
-    if (at.name == "state" || (at.name == "usage" && row.over_soft()))
-        return {text, at.name == "state" ? state : Tone::over_soft};
-    return {text, uncharged && (at.name == "usage" || at.name == "uncharged") ? Tone::uncharged
-                                                                              : Tone::plain};
+    const std::string text = column(name, Of::both, "").cell(row, true);
+    if (name == "state")
+        return {text, state};
+    if (name == "rate" && row.rate.value_or(0) == 0)
+        return {text, Tone::faint};
+    if (name == "usage" && row.over_soft())
+        return {text, Tone::over_soft};
+    if (name == "usage" || name == "uncharged")
+        return {text,
+                column("uncharged", Of::both, "").number(row) > 0 ? Tone::uncharged : Tone::plain};
+    return {text};
 }
 
-void draw_cell(Grid &grid, int row, const Placed &at, const Item &item) {
-    const Field &field = at.field;
-    const auto fit = field.name == "account" ? fitted_end : fitted;
-    const std::string text = fit(item.text, field.width, grid.unicode());
-    const int shift = field.right ? field.width - tool::width_of(text, grid.unicode()) : 0;
+/// item_of: what is in a field.
+template <class ItemOf>
+void draw_row(Grid &grid, int row, const Layout &layout, ItemOf item_of) {
+    int column = 0;
 
-    grid.put(row, at.column + shift, text, item.tone);
+    for (const Placed &placed : layout.fields) {
+        const Item item = item_of(placed);
+        const auto fit = placed.field.name == "account" ? fitted_end : fitted;
+        const std::string text = fit(item.text, placed.width);
+        const int shift = placed.field.right() ? placed.width - width_of(text) : 0;
+
+        grid.put(row, column + shift, text, item.tone);
+        column += placed.width + layout.gap();
+    }
 }
 
 // --- help ---------------------------------------------------------------------
@@ -355,7 +332,7 @@ int draw_machine(Grid &grid, int row, int rows, const TopSample &sample) {
         return 0;
     draw_bar(grid, row, sample);
 
-    int used = 1 + draw_items(grid, row + 1, rows - 1, legend(grid, sample));
+    int used = 1 + draw_items(grid, row + 1, rows - 1, legend(sample));
     const std::vector<std::string> wrong = warnings(sample.status);
     if (!wrong.empty() && used < rows) {
         const std::string more =
@@ -363,7 +340,7 @@ int draw_machine(Grid &grid, int row, int rows, const TopSample &sample) {
 
         grid.put(row + used, 0,
                  fitted("warning: " + wrong.front(),
-                        grid.size().columns - static_cast<int>(more.size()), grid.unicode()) +
+                        grid.size().columns - static_cast<int>(more.size())) +
                      more,
                  Tone::over_soft);
         ++used;
@@ -373,21 +350,22 @@ int draw_machine(Grid &grid, int row, int rows, const TopSample &sample) {
 
 void draw_table(Grid &grid, int row, int height, const TopModel &model,
                 const std::vector<TopRow> &rows, std::size_t first, std::size_t selected) {
-    const std::vector<Placed> fields = layout(grid, model.processes, rows);
+    const Of of = model.processes ? Of::processes : Of::accounts;
+    const Layout layout = layout_of(grid.size().columns, of, rows);
 
     if (height < 2)
         return;
     grid.put(row, 0, std::string(static_cast<std::size_t>(grid.size().columns), ' '), Tone::head);
-    for (const Placed &at : fields)
-        draw_cell(
-            grid, row, at,
-            {at.field.title, at.field.name == model.sort->name ? Tone::head_strong : Tone::head});
+    draw_row(grid, row, layout, [&](const Placed &placed) {
+        return Item{placed.field.title(of, layout.wide),
+                    placed.field.name == model.sort->name ? Tone::head_strong : Tone::head};
+    });
     for (std::size_t i = first; i < rows.size() && static_cast<int>(i - first) < height - 1; ++i) {
         const int at = row + 1 + static_cast<int>(i - first);
 
-        for (const Placed &field : fields)
-            draw_cell(grid, at, field,
-                      cell_of(rows[i], field.field, model.processes, grid.unicode()));
+        draw_row(grid, at, layout, [&](const Placed &placed) {
+            return cell_of(rows[i], placed.field.name, placed.width);
+        });
         if (i == selected)
             grid.mark(at);
     }
@@ -397,7 +375,7 @@ void draw_help(Grid &grid, int first) {
     for (int line = first; line - first + 1 < grid.size().rows && line < help_lines(); ++line) {
         const char *text = help_text.at(static_cast<std::size_t>(line));
 
-        grid.put(line - first, 0, fitted(text, grid.size().columns, grid.unicode()),
+        grid.put(line - first, 0, fitted(text, grid.size().columns),
                  *text == ' ' ? Tone::plain : Tone::strong);
     }
 }
@@ -406,7 +384,7 @@ int help_lines() {
     return static_cast<int>(help_text.size());
 }
 
-std::string sparkline(const std::vector<std::uint64_t> &values, int width, bool unicode) {
+std::string sparkline(const std::vector<std::uint64_t> &values, int width) {
     static constexpr std::array blocks{"\u2581", "\u2582", "\u2583", "\u2584",
                                        "\u2585", "\u2586", "\u2587", "\u2588"};
     static constexpr std::array ascii{"_", ".", ":", "-", "=", "+", "*", "#"};
@@ -422,7 +400,7 @@ std::string sparkline(const std::vector<std::uint64_t> &values, int width, bool 
                                : static_cast<std::size_t>(std::lround(
                                      static_cast<double>(value) * 7 / static_cast<double>(most)));
 
-        line += unicode ? blocks.at(level) : ascii.at(level);
+        line += shows_unicode() ? blocks.at(level) : ascii.at(level);
     }
     return line;
 }

@@ -23,6 +23,6 @@ void draw_help(Grid &grid, int first);
 int help_lines();
 
 /// The last values as a line of that many characters, from nothing to their largest.
-std::string sparkline(const std::vector<std::uint64_t> &values, int width, bool unicode);
+std::string sparkline(const std::vector<std::uint64_t> &values, int width);
 
 } // namespace umacct::tool

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cwchar>
+#include <utility>
 
-#include <fmt/format.h>
+#include <langinfo.h>
 
 #include "lib/text.h"
 
@@ -18,14 +19,14 @@ struct Character {
 };
 
 /// What is shown for the text's next character, which is taken off it.
-Character next_character(std::string_view &text, bool unicode) {
+Character next_character(std::string_view &text) {
     const std::string_view before = text;
     const auto code = take_character(text);
 
     if (code && *code >= ' ' && *code < 0x7F)
         return {std::string(1, before.front()), 1};
 
-    const int width = unicode && code ? wcwidth(static_cast<wchar_t>(*code)) : -1;
+    const int width = code && shows_unicode() ? wcwidth(static_cast<wchar_t>(*code)) : -1;
     if (width == 0 && *code != 0) // it changes the character before, and is left out
         return {"", 0};
     if (width < 1)
@@ -33,32 +34,35 @@ Character next_character(std::string_view &text, bool unicode) {
     return {std::string(before.substr(0, before.size() - text.size())), width};
 }
 
+std::string ellipsis() {
+    return shows_unicode() ? "\u2026" : "~";
+}
+
 } // namespace
 
-Grid::Grid(Size size, bool unicode)
+bool shows_unicode() {
+    return std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+}
+
+Grid::Grid(Size size)
     : size_{std::max(size.rows, 0), std::max(size.columns, 0)},
-      unicode_(unicode),
       rows_(static_cast<std::size_t>(size_.rows),
             std::vector<Cell>(static_cast<std::size_t>(size_.columns))) {}
 
 int Grid::put(int row, int column, std::string_view text, Tone tone) {
     while (!text.empty()) {
-        const Character character = next_character(text, unicode_);
+        Character character = next_character(text);
 
-        if (character.width == 0)
-            continue;
-        if (row >= 0 && row < size_.rows && column >= 0 &&
-            column + character.width <= size_.columns) {
-            auto &cells = rows_[static_cast<std::size_t>(row)];
+        const int end = column + character.width;
+        if (row >= 0 && row < size_.rows && column >= 0 && end <= size_.columns) {
+            for (int at = column; at < end; ++at) {
+                Cell &cell = rows_[static_cast<std::size_t>(row)][static_cast<std::size_t>(at)];
 
-            for (int at = column; at < column + character.width; ++at) {
-                Cell &cell = cells[static_cast<std::size_t>(at)];
-
-                cell.text = at == column ? character.text : "";
+                cell.text = std::exchange(character.text, "");
                 cell.tone = tone;
             }
         }
-        column += character.width;
+        column = end;
     }
     return column;
 }
@@ -70,59 +74,42 @@ void Grid::mark(int row) {
         cell.marked = true;
 }
 
-std::string Grid::line(int row) const {
-    std::string line;
-
-    for (const Cell &cell : rows_.at(static_cast<std::size_t>(row)))
-        line += cell.text;
-    line.erase(line.find_last_not_of(' ') + 1);
-    return line;
-}
-
-std::string Grid::text() const {
-    std::string text;
-
-    for (int row = 0; row < size_.rows; ++row)
-        text += line(row) + '\n';
-    return text;
-}
-
-int width_of(std::string_view text, bool unicode) {
+int width_of(std::string_view text) {
     int width = 0;
 
     while (!text.empty())
-        width += next_character(text, unicode).width;
+        width += next_character(text).width;
     return width;
 }
 
-std::string fitted(std::string_view text, int columns, bool unicode) {
-    const std::string_view ellipsis = unicode ? "\u2026" : "~";
+std::string fitted(std::string_view text, int columns) {
     std::string result;
-    int width = 0;
+    int room = columns - 1;
 
-    if (width_of(text, unicode) <= columns)
+    if (width_of(text) <= columns)
         return std::string(text);
-    while (!text.empty()) {
-        const Character character = next_character(text, unicode);
+    if (columns <= 0)
+        return "";
+    while (true) {
+        const Character character = next_character(text);
 
-        if (width + character.width + 1 > columns)
-            break;
+        room -= character.width;
+        if (room < 0)
+            return result + ellipsis();
         result += character.text;
-        width += character.width;
     }
-    return columns > 0 ? result + std::string(ellipsis) : "";
 }
 
-std::string fitted_end(std::string_view text, int columns, bool unicode) {
-    int width = width_of(text, unicode);
+std::string fitted_end(std::string_view text, int columns) {
+    int width = width_of(text);
 
     if (width <= columns)
         return std::string(text);
     if (columns <= 0)
         return "";
     while (width + 1 > columns)
-        width -= next_character(text, unicode).width;
-    return fmt::format("{}{}", unicode ? "\u2026" : "~", text);
+        width -= next_character(text).width;
+    return ellipsis() + std::string(text);
 }
 
 } // namespace umacct::tool

@@ -37,16 +37,12 @@ struct Cell {
 
 class Grid {
 public:
-    /// unicode: whether it will be shown where UTF-8 can be; else '?' stands for
-    /// what isn't ASCII.
-    Grid(Size size, bool unicode);
+    explicit Grid(Size size);
 
     Size size() const { return size_; }
 
-    bool unicode() const { return unicode_; }
-
     /// Writes from there to the right, as far as it goes; what lies outside is left out,
-    /// and control characters are '?'. Returns the column after the text.
+    /// and '?' stands for what can't be shown. Returns the column after the text.
     int put(int row, int column, std::string_view text, Tone tone = Tone::plain);
 
     /// Shows the whole row as the chosen one.
@@ -55,23 +51,20 @@ public:
     /// The cells of one row.
     const std::vector<Cell> &row(int row) const { return rows_.at(static_cast<std::size_t>(row)); }
 
-    /// One row without its trailing spaces.
-    std::string line(int row) const;
-    /// All rows, each with a newline.
-    std::string text() const;
-
 private:
     Size size_;
-    bool unicode_;
     std::vector<std::vector<Cell>> rows_;
 };
 
+/// Whether the locale's characters are those of UTF-8; else only ASCII can be shown.
+bool shows_unicode();
+
 /// Columns that the text takes in a grid.
-int width_of(std::string_view text, bool unicode);
+int width_of(std::string_view text);
 
 /// The text cut to that many columns, with an ellipsis where it is cut.
-std::string fitted(std::string_view text, int columns, bool unicode);
+std::string fitted(std::string_view text, int columns);
 /// The same for what matters at its end, as in a path.
-std::string fitted_end(std::string_view text, int columns, bool unicode);
+std::string fitted_end(std::string_view text, int columns);
 
 } // namespace umacct::tool

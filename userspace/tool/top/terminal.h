@@ -3,34 +3,33 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
+#include <ostream>
+
+#define NCURSES_NOMACROS
+#include <curses.h>
 
 #include "tool/top/grid.h"
 
 namespace umacct::tool {
 
-struct Key {
-    enum class Code {
-        character,
-        up,
-        down,
-        left,
-        right,
-        page_up,
-        page_down,
-        home,
-        end,
-        enter,
-        escape,
-        backspace,
-        resize, ///< the size has changed
-        other,  ///< any key that means nothing here
-        stop,   ///< no key: a signal asks to end, or the terminal is gone
-    };
-
-    Code code = Code::other;
-    char32_t character = 0; ///< of Code::character, control characters too
-    int signal = 0;         ///< of Code::stop; 0 when the terminal is gone
+/// A byte of what is typed, control characters too, or a key by the number that ncurses
+/// gives it. Those that have a name here mean something to us.
+enum class Key : int {
+    escape = 0x1B,
+    up = KEY_UP,
+    down = KEY_DOWN,
+    left = KEY_LEFT,
+    right = KEY_RIGHT,
+    page_up = KEY_PPAGE,
+    page_down = KEY_NPAGE,
+    home = KEY_HOME,
+    end = KEY_END,
+    enter = KEY_ENTER,
+    backspace = KEY_BACKSPACE,
+    resize = KEY_RESIZE, ///< the size has changed
+    stop = ERR,          ///< no key: a signal asks to end, or the terminal is gone
 };
 
 class Terminal {
@@ -40,15 +39,19 @@ public:
     Terminal &operator=(const Terminal &) = delete;
     Terminal(Terminal &&) = delete;
     Terminal &operator=(Terminal &&) = delete;
-    /// Gives the terminal back as it was.
+    /// Gives the terminal back as it was. A signal that asked to end does so then.
     virtual ~Terminal() = default;
 
     virtual Size size() const = 0;
-    /// Whether it shows UTF-8.
-    virtual bool unicode() const = 0;
     virtual void show(const Grid &grid) = 0;
     /// The next key; empty when none came in that time.
     virtual std::optional<Key> wait(std::chrono::milliseconds time) = 0;
 };
+
+/// Takes the whole screen of the terminal on standard input and output, through ncurses;
+/// null where there is none, or one that can't do that. SIGINT, SIGTERM, SIGQUIT and SIGHUP
+/// are keys then, until it is given back. Says on err when TERM names a terminal that is
+/// not known here.
+std::unique_ptr<Terminal> open_curses_terminal(bool colour, std::ostream &err);
 
 } // namespace umacct::tool

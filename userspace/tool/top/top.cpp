@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <chrono>
-#include <csignal>
 #include <memory>
 #include <thread>
 
@@ -204,24 +203,21 @@ void run_batch(const Machine &machine, const Output &output, const Options &opti
 
 // --- the full screen --------------------------------------------------------------
 
-/// The signal that ended it; 0 for none.
-int run_screen(Terminal &terminal, const Options &options, Reader &reader, TopModel &model,
-               TopUi &ui) {
+void run_screen(Terminal &terminal, const Options &options, Reader &reader, TopModel &model,
+                TopUi &ui) {
     const std::uint64_t iterations = options.iterations.value_or(0);
     auto next = Clock::now() + options.interval();
 
     for (std::uint64_t done = 1;;) {
-        terminal.show(ui.draw(terminal.size(), terminal.unicode()));
+        terminal.show(ui.draw(terminal.size()));
 
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
             std::max(next - Clock::now(), Clock::duration::zero()));
         const std::optional<Key> key = terminal.wait(left);
         const TopUi::Wish wish = key ? ui.press(*key) : TopUi::Wish::nothing;
 
-        if (wish == TopUi::Wish::quit)
-            return key->signal;
-        if (!key && done == iterations)
-            return 0;
+        if (wish == TopUi::Wish::quit || (!key && done == iterations))
+            return;
         if (wish == TopUi::Wish::refresh || (!key && !ui.paused())) {
             refresh(reader, model);
             ui.refreshed();
@@ -266,7 +262,6 @@ int top(Session &session, const Options &options) {
     Reader reader(session.connection, machine, options);
     TopModel model(machine.owners());
     const bool wants_screen = !options.batch && !output.json && session.open_terminal;
-    int signal = 0;
 
     model.processes = options.processes;
     model.all = options.all;
@@ -285,13 +280,7 @@ int top(Session &session, const Options &options) {
                      .set_limit = [&](const Account &account, std::uint64_t bytes) {
                          return set_hard_limit(session.module(), machine, account, bytes);
                      }});
-    signal = run_screen(*terminal, options, reader, model, ui);
-    terminal.reset();
-    if (signal != 0) {
-        // The end that was asked for, now that the terminal is as it was.
-        std::signal(signal, SIG_DFL);
-        std::raise(signal);
-    }
+    run_screen(*terminal, options, reader, model, ui);
     return 0;
 }
 

@@ -18,21 +18,8 @@ namespace umacct::tool {
 namespace {
 
 constexpr std::size_t input_most = 200;
-constexpr char32_t control_u = 0x15;
-
-std::string to_utf8(char32_t code) {
-    const auto byte = [](char32_t value) { return static_cast<char>(value); };
-
-    if (code < 0x80)
-        return {byte(code)};
-    if (code < 0x800)
-        return {byte(0xC0 | code >> 6U), byte(0x80 | (code & 0x3FU))};
-    if (code < 0x10000)
-        return {byte(0xE0 | code >> 12U), byte(0x80 | (code >> 6U & 0x3FU)),
-                byte(0x80 | (code & 0x3FU))};
-    return {byte(0xF0 | code >> 18U), byte(0x80 | (code >> 12U & 0x3FU)),
-            byte(0x80 | (code >> 6U & 0x3FU)), byte(0x80 | (code & 0x3FU))};
-}
+constexpr Key control_u{0x15};
+constexpr long every_row = INT32_MAX;
 
 void drop_character(std::string &text) {
     while (!text.empty()) {
@@ -42,10 +29,6 @@ void drop_character(std::string &text) {
         if (begins)
             break;
     }
-}
-
-bool is(const Key &key, char32_t character) {
-    return key.code == Key::Code::character && key.character == character;
 }
 
 std::string described(const Error &error) {
@@ -74,151 +57,133 @@ void TopUi::refreshed() {
 
 // --- keys -----------------------------------------------------------------------
 
-TopUi::Wish TopUi::press(const Key &key) {
-    if (key.code == Key::Code::stop)
+TopUi::Wish TopUi::press(Key key) {
+    // In the order of Mode.
+    static constexpr std::array presses{&TopUi::press_in_list,  &TopUi::press_in_help,
+                                        &TopUi::press_in_sort,  &TopUi::press_in_filter,
+                                        &TopUi::press_in_limit, &TopUi::press_in_confirm};
+
+    if (key == Key::stop)
         return Wish::quit;
-    if (key.code == Key::Code::resize)
+    if (key == Key::resize)
         return Wish::nothing;
     message_ = {};
-    switch (mode_) {
-    case Mode::list:
-        return press_in_list(key);
-    case Mode::help:
-        press_in_help(key);
-        break;
-    case Mode::sort:
-        press_in_sort(key);
-        break;
-    case Mode::filter:
-        press_in_filter(key);
-        break;
-    case Mode::limit:
-        press_in_limit(key);
-        break;
-    case Mode::confirm:
-        return press_in_confirm(key);
-    }
-    return Wish::nothing;
+    wish_ = Wish::nothing;
+    (this->*presses.at(static_cast<std::size_t>(mode_)))(key);
+    return wish_;
 }
 
-TopUi::Wish TopUi::press_in_list(const Key &key) {
-    using Code = Key::Code;
-
+void TopUi::press_in_list(Key key) {
     struct Binding {
-        Code code; ///< character for none but these
-        std::string_view characters;
+        Key key;
+        std::string_view characters; ///< that do the same
         void (*act)(TopUi &ui);
     };
 
     static constexpr std::array bindings{
-        Binding{Code::up, "k", [](TopUi &ui) { ui.move(-1); }},
-        Binding{Code::down, "j", [](TopUi &ui) { ui.move(1); }},
-        Binding{Code::page_up, "", [](TopUi &ui) { ui.move(-ui.page_); }},
-        Binding{Code::page_down, "", [](TopUi &ui) { ui.move(ui.page_); }},
-        Binding{Code::home, "", [](TopUi &ui) { ui.move_to(0); }},
-        Binding{Code::end, "", [](TopUi &ui) { ui.move_to(SIZE_MAX); }},
-        Binding{Code::left, "-", [](TopUi &ui) { ui.fold(true); }},
-        Binding{Code::right, "+", [](TopUi &ui) { ui.fold(false); }},
-        Binding{Code::enter, "", [](TopUi &ui) { ui.toggle_fold(); }},
-        Binding{Code::escape, "", [](TopUi &ui) { ui.model_.filter.clear(); }},
-        Binding{Code::character, "*", [](TopUi &ui) { ui.model_.unfold_all(); }},
-        Binding{Code::character, "a", [](TopUi &ui) { ui.model_.all = !ui.model_.all; }},
-        Binding{Code::character, "s", [](TopUi &ui) { ui.mode_ = Mode::sort; }},
-        Binding{Code::character, "r", [](TopUi &ui) { ui.model_.reversed = !ui.model_.reversed; }},
-        Binding{Code::character, "l", [](TopUi &ui) { ui.ask_limit(); }},
-        Binding{Code::character, "h?",
+        Binding{Key::up, "k", [](TopUi &ui) { ui.move(-1); }},
+        Binding{Key::down, "j", [](TopUi &ui) { ui.move(1); }},
+        Binding{Key::page_up, "", [](TopUi &ui) { ui.move(-ui.page_); }},
+        Binding{Key::page_down, "", [](TopUi &ui) { ui.move(ui.page_); }},
+        Binding{Key::home, "", [](TopUi &ui) { ui.move(-every_row); }},
+        Binding{Key::end, "", [](TopUi &ui) { ui.move(every_row); }},
+        Binding{Key::left, "-", [](TopUi &ui) { ui.fold(true); }},
+        Binding{Key::right, "+", [](TopUi &ui) { ui.fold(false); }},
+        Binding{Key::enter, "", [](TopUi &ui) { ui.toggle_fold(); }},
+        Binding{Key::escape, "", [](TopUi &ui) { ui.model_.filter.clear(); }},
+        Binding{Key{'*'}, "", [](TopUi &ui) { ui.model_.unfold_all(); }},
+        Binding{Key{'a'}, "", [](TopUi &ui) { ui.model_.all = !ui.model_.all; }},
+        Binding{Key{'s'}, "", [](TopUi &ui) { ui.mode_ = Mode::sort; }},
+        Binding{Key{'r'}, "", [](TopUi &ui) { ui.model_.reversed = !ui.model_.reversed; }},
+        Binding{Key{'l'}, "", [](TopUi &ui) { ui.ask_limit(); }},
+        Binding{Key{'q'}, "", [](TopUi &ui) { ui.wish_ = Wish::quit; }},
+        Binding{Key{'h'}, "?",
                 [](TopUi &ui) {
                     ui.mode_ = Mode::help;
                     ui.help_line_ = 0;
                 }},
-        Binding{Code::character, "p",
+        Binding{Key{'p'}, "",
                 [](TopUi &ui) {
                     ui.model_.processes = !ui.model_.processes;
                     ui.first_ = 0;
                 }},
-        Binding{Code::character, "/",
+        Binding{Key{'/'}, "",
                 [](TopUi &ui) {
                     ui.mode_ = Mode::filter;
                     ui.input_ = ui.model_.filter;
                 }},
+        Binding{Key{' '}, "",
+                [](TopUi &ui) {
+                    ui.paused_ = !ui.paused_;
+                    ui.wish_ = ui.paused_ ? Wish::nothing : Wish::refresh;
+                }},
     };
-
-    if (is(key, 'q'))
-        return Wish::quit;
-    if (is(key, ' ')) {
-        paused_ = !paused_;
-        return paused_ ? Wish::nothing : Wish::refresh;
-    }
-
     const auto *const bound = std::ranges::find_if(bindings, [&](const Binding &each) {
-        return key.code == Code::character
-                   ? std::ranges::any_of(each.characters, [&](char c) { return is(key, c); })
-                   : key.code == each.code;
+        return key == each.key ||
+               std::ranges::any_of(each.characters, [&](char c) { return key == Key{c}; });
     });
+
     if (bound != bindings.end())
         bound->act(*this);
-    return Wish::nothing;
 }
 
-void TopUi::press_in_help(const Key &key) {
-    if (key.code == Key::Code::down || is(key, 'j'))
+void TopUi::press_in_help(Key key) {
+    if (key == Key::down || key == Key{'j'})
         help_line_ = std::min(help_line_ + 1, help_lines() - 1);
-    else if (key.code == Key::Code::up || is(key, 'k'))
+    else if (key == Key::up || key == Key{'k'})
         help_line_ = std::max(help_line_ - 1, 0);
     else
         mode_ = Mode::list;
 }
 
-void TopUi::press_in_sort(const Key &key) {
+void TopUi::press_in_sort(Key key) {
     mode_ = Mode::list;
     for (const Column &each : columns()) {
-        if (each.key == 0 || !is(key, static_cast<char32_t>(each.key)))
+        if (each.key == 0 || key != Key{each.key})
             continue;
         model_.reversed = model_.sort == &each && !model_.reversed;
         model_.sort = &each;
     }
 }
 
-void TopUi::press_in_filter(const Key &key) {
-    if (key.code == Key::Code::enter) {
-        mode_ = Mode::list;
-    } else if (key.code == Key::Code::escape) {
-        mode_ = Mode::list;
+void TopUi::press_in_filter(Key key) {
+    if (key == Key::escape)
         model_.filter.clear();
-    } else if (edit(key)) {
+    else if (edit(key))
         model_.filter = input_;
-    }
+    if (key == Key::escape || key == Key::enter)
+        mode_ = Mode::list;
 }
 
-void TopUi::press_in_limit(const Key &key) {
-    if (key.code == Key::Code::escape) {
+void TopUi::press_in_limit(Key key) {
+    if (key == Key::enter && !input_.empty()) {
+        read_limit();
+    } else if (key == Key::escape || key == Key::enter) {
         mode_ = Mode::list;
         message_ = {"nothing was changed"};
-    } else if (key.code == Key::Code::enter) {
-        read_limit();
     } else {
         edit(key);
     }
 }
 
-TopUi::Wish TopUi::press_in_confirm(const Key &key) {
+void TopUi::press_in_confirm(Key key) {
     mode_ = Mode::list;
-    if (is(key, 'y') || is(key, 'Y'))
-        return set_limit();
-    message_ = {"nothing was changed"};
-    return Wish::nothing;
+    if (key == Key{'y'} || key == Key{'Y'})
+        set_limit();
+    else
+        message_ = {"nothing was changed"};
 }
 
 /// Whether the key changed the input.
-bool TopUi::edit(const Key &key) {
-    const bool printable = key.character >= ' ' && key.character != 0x7F;
+bool TopUi::edit(Key key) {
+    const auto byte = static_cast<int>(key);
 
-    if (key.code == Key::Code::backspace)
+    if (key == Key::backspace)
         drop_character(input_);
-    else if (is(key, control_u))
+    else if (key == control_u)
         input_.clear();
-    else if (key.code == Key::Code::character && printable && input_.size() < input_most)
-        input_ += to_utf8(key.character);
+    else if (byte >= ' ' && byte <= UINT8_MAX && input_.size() < input_most)
+        input_ += static_cast<char>(byte);
     else
         return false;
     return true;
@@ -226,16 +191,12 @@ bool TopUi::edit(const Key &key) {
 
 void TopUi::move(long rows) {
     const std::vector<TopRow> all = model_.rows();
-    const auto from = static_cast<long>(model_.selected(all));
 
-    move_to(static_cast<std::size_t>(std::max(from + rows, 0L)));
-}
-
-void TopUi::move_to(std::size_t index) {
-    const std::vector<TopRow> rows = model_.rows();
-
-    if (!rows.empty())
-        model_.select(rows[std::min(index, rows.size() - 1)]);
+    if (all.empty())
+        return;
+    const auto to = std::clamp(static_cast<long>(model_.selected(all)) + rows, 0L,
+                               static_cast<long>(all.size()) - 1);
+    model_.select(all[static_cast<std::size_t>(to)]);
 }
 
 void TopUi::fold(bool folded) {
@@ -283,11 +244,6 @@ void TopUi::ask_limit() {
 }
 
 void TopUi::read_limit() {
-    if (input_.empty()) {
-        mode_ = Mode::list;
-        message_ = {"nothing was changed"};
-        return;
-    }
     try {
         bytes_ = parse_limit(input_);
         mode_ = Mode::confirm;
@@ -296,7 +252,7 @@ void TopUi::read_limit() {
     }
 }
 
-TopUi::Wish TopUi::set_limit() {
+void TopUi::set_limit() {
     try {
         const LimitSet set = settings_.set_limit(limited_, bytes_);
         const std::string said = change_text(model_.shown(limited_.path) + ": hard limit",
@@ -311,17 +267,16 @@ TopUi::Wish TopUi::set_limit() {
             message_ = {said + "; it holds from when the driver is loaded"};
         else
             message_ = {said};
+        wish_ = Wish::refresh;
     } catch (const Error &error) {
         message_ = {described(error), Tone::refused};
-        return Wish::nothing;
     }
-    return Wish::refresh;
 }
 
 // --- the screen -----------------------------------------------------------------
 
-Grid TopUi::draw(Size size, bool unicode) {
-    Grid grid(size, unicode);
+Grid TopUi::draw(Size size) {
+    Grid grid(size);
     // The list comes first, then what can be asked, then the machine.
     const int spare = size.rows - 6;
     int row = 0;
@@ -353,12 +308,12 @@ void TopUi::draw_title(Grid &grid) const {
             ? "PAUSED"
             : fmt::format("every {:g} s", std::chrono::duration<double>(settings_.delay).count()));
     const int columns = grid.size().columns;
-    const int room = columns - width_of(right, grid.unicode()) - 2;
-    grid.put(0, 0, fitted(left, std::max(room, 10), grid.unicode()), Tone::strong);
+    const int room = columns - width_of(right) - 2;
+    grid.put(0, 0, fitted(left, std::max(room, 10)), Tone::strong);
     if (room >= 10)
         grid.put(0, room + 2, right);
     else
-        grid.put(0, 12, fitted(right, columns - 12, grid.unicode()));
+        grid.put(0, 12, fitted(right, columns - 12));
 }
 
 void TopUi::draw_body(Grid &grid, int row, int height) {
@@ -368,8 +323,8 @@ void TopUi::draw_body(Grid &grid, int row, int height) {
 
     page_ = std::max(height - 1, 1);
     if (!model_.problem().empty()) {
-        grid.put(row, 0, fitted(model_.problem(), columns, grid.unicode()), Tone::refused);
-        grid.put(row + 1, 0, fitted("trying again; q quits", columns, grid.unicode()));
+        grid.put(row, 0, fitted(model_.problem(), columns), Tone::refused);
+        grid.put(row + 1, 0, fitted("trying again; q quits", columns));
         return;
     }
     const auto page = static_cast<std::size_t>(page_);
@@ -387,7 +342,7 @@ void TopUi::draw_body(Grid &grid, int row, int height) {
                                               : "no account holds memory or has settings; "
                                                 "a shows the rest";
 
-        grid.put(row + 1, 0, fitted(text, columns, grid.unicode()));
+        grid.put(row + 1, 0, fitted(text, columns));
     }
 }
 
@@ -436,10 +391,10 @@ void TopUi::draw_bottom(Grid &grid) const {
     // Of a question the end matters, where the answer is.
     const auto fit = asks ? fitted_end : fitted;
 
-    grid.put(row, 0, fit(line.text, columns, grid.unicode()), line.tone);
+    grid.put(row, 0, fit(line.text, columns), line.tone);
     if (mode_ == Mode::limit && !message_.text.empty() && row > 0) {
         grid.put(row - 1, 0, std::string(static_cast<std::size_t>(columns), ' '));
-        grid.put(row - 1, 0, fitted(message_.text, columns, grid.unicode()), message_.tone);
+        grid.put(row - 1, 0, fitted(message_.text, columns), message_.tone);
     }
 }
 

@@ -37,14 +37,14 @@ public:
     /// model must outlive it.
     TopUi(TopModel &model, Settings settings);
 
-    Wish press(const Key &key);
+    Wish press(Key key);
 
     /// Tells of what the model's newest reading found.
     void refreshed();
 
     bool paused() const { return paused_; }
 
-    Grid draw(Size size, bool unicode);
+    Grid draw(Size size);
 
 private:
     enum class Mode { list, help, sort, filter, limit, confirm };
@@ -55,20 +55,19 @@ private:
         bool notice = false; ///< told without being asked
     };
 
-    Wish press_in_list(const Key &key);
-    void press_in_help(const Key &key);
-    void press_in_sort(const Key &key);
-    void press_in_filter(const Key &key);
-    void press_in_limit(const Key &key);
-    Wish press_in_confirm(const Key &key);
+    void press_in_list(Key key);
+    void press_in_help(Key key);
+    void press_in_sort(Key key);
+    void press_in_filter(Key key);
+    void press_in_limit(Key key);
+    void press_in_confirm(Key key);
     void move(long rows);
-    void move_to(std::size_t index);
     void fold(bool folded);
     void toggle_fold();
     void ask_limit();
     void read_limit();
-    Wish set_limit();
-    bool edit(const Key &key);
+    void set_limit();
+    bool edit(Key key);
 
     void draw_title(Grid &grid) const;
     void draw_body(Grid &grid, int row, int height);
@@ -78,6 +77,7 @@ private:
     TopModel &model_;
     Settings settings_;
     Mode mode_ = Mode::list;
+    Wish wish_ = Wish::nothing; ///< of the key that is pressed
     bool paused_ = false;
     Message message_;
     std::string input_;
