@@ -2,8 +2,9 @@
 #include "tool/print/tree.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "tool/print/text.h"
 
@@ -13,11 +14,14 @@ bool is_busy(const Account &account) {
     return account.usage > 0 || account.managed > 0 || account.configured();
 }
 
-AccountTree::AccountTree(const std::vector<Account> &accounts, const Test &wanted,
-                         const std::function<void(Row &)> &complete, Order order)
-    : order_(std::move(order)) {
+std::vector<Row> tree_rows(const std::vector<Account> &accounts, const AccountTest &wanted,
+                           const std::function<void(Row &)> &complete, const RowOrder &order,
+                           const AccountTest &open) {
     std::unordered_set<std::uint64_t> known;
     std::unordered_set<std::uint64_t> shown;
+    std::unordered_map<std::optional<std::uint64_t>, std::vector<Row>> children; ///< by parent
+    std::vector<Row> to_do; ///< the next is the last
+    std::vector<Row> rows;
 
     // Parents come before children, so that children are marked first from the end.
     std::for_each(accounts.rbegin(), accounts.rend(), [&](const Account &account) {
@@ -32,34 +36,30 @@ AccountTree::AccountTree(const std::vector<Account> &accounts, const Test &wante
         known.insert(account.id);
         if (!shown.contains(account.id))
             continue;
-        (is_child ? children_[*account.parent_id] : roots_).push_back(rows_.size());
-        Row &row = rows_.emplace_back();
+        Row &row = children[is_child ? account.parent_id : std::nullopt].emplace_back();
         row.account = &account;
         complete(row);
     }
-}
 
-std::vector<Row> AccountTree::rows(const Test &open) {
-    std::vector<Row> rows;
+    const auto descend = [&](std::optional<std::uint64_t> parent, int depth) {
+        std::vector<Row> &siblings = children[parent];
 
-    rows.reserve(rows_.size());
-    append(roots_, 0, open, rows);
-    return rows;
-}
+        std::ranges::sort(siblings, [&](const Row &a, const Row &b) { return order(b, a); });
+        for (Row &row : siblings) {
+            row.depth = depth;
+            row.parent = children.contains(row.account->id);
+            to_do.push_back(std::move(row));
+        }
+    };
+    descend(std::nullopt, 0);
+    while (!to_do.empty()) {
+        const Row &row = rows.emplace_back(std::move(to_do.back()));
 
-void AccountTree::append(Siblings &siblings, int depth, const Test &open, std::vector<Row> &rows) {
-    std::ranges::sort(siblings,
-                      [this](std::size_t a, std::size_t b) { return order_(rows_[a], rows_[b]); });
-    for (const std::size_t index : siblings) {
-        Row &row = rows.emplace_back(rows_[index]);
-        const Account &account = *row.account;
-        const auto children = children_.find(account.id);
-
-        row.depth = depth;
-        row.parent = children != children_.end();
-        if (row.parent && open(account))
-            append(children->second, depth + 1, open, rows);
+        to_do.pop_back();
+        if (row.parent && open(*row.account))
+            descend(row.account->id, row.depth + 1);
     }
+    return rows;
 }
 
 void name_rows(const Owners &owners, std::vector<Row> &rows) {

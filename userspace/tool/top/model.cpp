@@ -34,14 +34,11 @@ bool contains(std::string_view text, std::string_view part) {
 } // namespace
 
 TopKey key_of(const Account &account) {
-    return {.account = account.id, .process = false, .pid = 0, .start_time = 0};
+    return {.account = account.id};
 }
 
 TopKey key_of(const Client &client) {
-    return {.account = client.account_id,
-            .process = true,
-            .pid = client.pid,
-            .start_time = client.start_time_ns};
+    return {client.account_id, true, client.pid, client.start_time_ns};
 }
 
 TopKey key_of(const Row &row) {
@@ -138,12 +135,16 @@ bool TopModel::comes_first(const Row &a, const Row &b) const {
     return reversed ? comes_before(*sort, b, a) : comes_before(*sort, a, b);
 }
 
-std::vector<Row> TopModel::account_rows(const AccountTree::Test &open) const {
-    AccountTree tree(
+/// What matches a filter is shown, whatever is folded.
+bool TopModel::is_open(const Account &account) const {
+    return !filter.empty() || !folded_.contains(account.id);
+}
+
+std::vector<Row> TopModel::account_rows(const AccountTest &open) const {
+    std::vector<Row> rows = tree_rows(
         sample_->accounts, [this](const Account &account) { return wanted(account); },
         [this](Row &row) { complete(row); },
-        [this](const Row &a, const Row &b) { return comes_first(a, b); });
-    std::vector<Row> rows = tree.rows(open);
+        [this](const Row &a, const Row &b) { return comes_first(a, b); }, open);
 
     name_rows(owners_, rows);
     return rows;
@@ -160,7 +161,9 @@ std::vector<Row> TopModel::client_rows() const {
 }
 
 std::vector<Row> TopModel::all_rows() const {
-    return !sample_ ? std::vector<Row>() : processes ? client_rows() : account_rows();
+    if (!sample_)
+        return {};
+    return processes ? client_rows() : account_rows([](const Account & /*any*/) { return true; });
 }
 
 std::vector<TopRow> TopModel::rows() const {
@@ -176,9 +179,9 @@ std::vector<TopRow> TopModel::rows() const {
         return rows;
     }
 
-    // A match is shown with what is above it, and whatever is folded.
-    std::vector<Row> unfiltered = account_rows(
-        [this](const Account &each) { return !filter.empty() || !folded_.contains(each.id); });
+    // A match is shown with what is above it.
+    std::vector<Row> unfiltered =
+        account_rows([this](const Account &account) { return is_open(account); });
     std::set<std::uint64_t> kept;
     std::for_each(unfiltered.rbegin(), unfiltered.rend(), [&](const Row &row) {
         const Account &account = *row.account;
@@ -210,11 +213,11 @@ void TopModel::complete(Row &row) const {
 }
 
 TopRow TopModel::top_row(Row row) const {
-    TopRow result{{std::move(row)}, {}, true, {}, false};
-    const auto series = series_.find(result.key = key_of(result));
+    const TopKey key = key_of(row);
+    TopRow result{{std::move(row)}, key};
+    const auto series = series_.find(key);
 
-    result.open =
-        result.client != nullptr || !filter.empty() || !folded_.contains(result.account->id);
+    result.open = key.process || is_open(*result.account);
     if (series == series_.end())
         return result;
     result.history.assign(series->second.history.begin(), series->second.history.end());

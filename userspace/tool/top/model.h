@@ -51,9 +51,9 @@ TopKey key_of(const Row &row);
 /// With what is known from the readings before.
 struct TopRow : Row {
     TopKey key;
-    bool open = true;                   ///< what is below it is shown
-    std::vector<std::uint64_t> history; ///< usage, the newest last
-    bool refused = false;               ///< a moment ago
+    bool open = true;                        ///< what is below it is shown
+    std::vector<std::uint64_t> history = {}; ///< usage, the newest last
+    bool refused = false;                    ///< a moment ago
 };
 
 /// Something that happened between two readings.
@@ -121,9 +121,8 @@ private:
     void note_refusals(const TopSample &sample, std::map<TopKey, Series> &series);
     void note_removed(const TopSample &sample);
     bool wanted(const Account &account) const;
-    std::vector<Row> account_rows(const AccountTree::Test &open = [](const Account &) {
-        return true;
-    }) const;
+    bool is_open(const Account &account) const;
+    std::vector<Row> account_rows(const AccountTest &open) const;
     std::vector<Row> client_rows() const;
     /// Adds what is known of it beside the module's own figures.
     void complete(Row &row) const;

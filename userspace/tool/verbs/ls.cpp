@@ -33,16 +33,14 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
         !options.target ? module.accounts() : module.accounts(machine.resolve(*options.target).id);
     const Binders binders(module, machine.owners(), accounts);
     const auto order = [&](const Row &a, const Row &b) { return comes_before(sort, a, b); };
-    std::vector<Row> rows =
-        AccountTree(
-            accounts, [&](const Account &account) { return options.all || is_busy(account); },
-            [&](Row &row) {
-                row.memory = (pressure ? memory_and_pressure : memory_controller)(machine.cgroups(),
-                                                                                  *row.account);
-                row.bound_by = binders.shown(*row.account);
-            },
-            order)
-            .rows();
+    std::vector<Row> rows = tree_rows(
+        accounts, [&](const Account &account) { return options.all || is_busy(account); },
+        [&](Row &row) {
+            row.memory = (pressure ? memory_and_pressure : memory_controller)(machine.cgroups(),
+                                                                              *row.account);
+            row.bound_by = binders.shown(*row.account);
+        },
+        order, [](const Account & /*any*/) { return true; });
 
     if (options.flat) {
         std::stable_sort(rows.begin(), rows.end(), order);
