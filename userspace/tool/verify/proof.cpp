@@ -13,6 +13,15 @@ namespace {
 
 constexpr std::uint32_t no_memory = 0x51; ///< what CUDA programs take for out of memory
 
+Step step_of(const char *name, std::uint64_t size, std::uint64_t memory_max) {
+    Step step;
+
+    step.name = name;
+    step.asked = size;
+    step.memory_max = memory_max;
+    return step;
+}
+
 void run_step(TestCgroup &cgroup, Step &step) {
     const MemoryEvents events = cgroup.events();
 
@@ -65,6 +74,12 @@ void judge_plain(Step &step) {
     }
 }
 
+/// Judges what a limit did: that it held, unless there is a fault.
+void conclude(Step &step, const std::string &fault, const std::string &holds) {
+    step.finding = fault.empty() ? Finding::holds : Finding::fails;
+    step.text = fault.empty() ? holds : fault;
+}
+
 void judge_limit(Step &step, std::uint64_t chunk) {
     std::string fault = fault_of(step);
 
@@ -72,12 +87,9 @@ void judge_limit(Step &step, std::uint64_t chunk) {
         fault = fmt::format("it holds {}", format_size(step.during.usage));
     if (fault.empty() && step.during.usage + chunk <= *step.hard)
         fault = fmt::format("it was refused at {}", format_size(step.during.usage));
-    step.finding = fault.empty() ? Finding::holds : Finding::fails;
-    step.text =
-        !fault.empty()
-            ? fault
-            : fmt::format("a hard limit of {} let {} through and refused the next {}",
-                          format_size(*step.hard), format_size(step.got.bytes), format_size(chunk));
+    conclude(step, fault,
+             fmt::format("a hard limit of {} let {} through and refused the next {}",
+                         format_size(*step.hard), format_size(step.got.bytes), format_size(chunk)));
 }
 
 void judge_charge(Step &step) {
@@ -92,13 +104,11 @@ void judge_charge(Step &step) {
     if (fault.empty() && step.during.charged != step.during.usage)
         fault = fmt::format("{} of {} are charged", format_size(step.during.charged),
                             format_size(step.during.usage));
-    step.finding = fault.empty() ? Finding::holds : Finding::fails;
-    step.text = !fault.empty()
-                    ? fault
-                    : fmt::format("memory.current rose by {} for {} taken, and memory.max of {} "
-                                  "refused the next",
-                                  format_size(step.seen()), format_size(step.got.bytes),
-                                  format_size(step.memory_max));
+    conclude(step, fault,
+             fmt::format("memory.current rose by {} for {} taken, and memory.max of {} refused the "
+                         "next",
+                         format_size(step.seen()), format_size(step.got.bytes),
+                         format_size(step.memory_max)));
 }
 
 } // namespace
@@ -113,27 +123,20 @@ std::string_view name_of(Finding finding) {
 std::vector<Step> verify(TestCgroup &cgroup, std::uint64_t size, std::uint64_t chunk,
                          const std::string &no_charging) {
     const std::uint64_t half = size / 2;
-    Step plain;
-    Step limit;
-    Step charge;
+    Step plain = step_of("plain", size, half);
+    Step limit = step_of("limit", size, UMACCT_UNLIMITED);
+    Step charge = step_of("charge", size, half);
     AccountChange change;
-
-    plain.name = "plain";
-    limit.name = "limit";
-    charge.name = "charge";
-    plain.asked = limit.asked = charge.asked = size;
-    plain.memory_max = charge.memory_max = half;
-    limit.hard = half;
-    charge.charging = true;
 
     run_step(cgroup, plain);
     judge_plain(plain);
 
-    change.hard = half;
+    limit.hard = change.hard = half;
     cgroup.set_account(change);
     run_step(cgroup, limit);
     judge_limit(limit, chunk);
 
+    charge.charging = true;
     if (no_charging.empty()) {
         change.hard = UMACCT_UNLIMITED;
         change.charge = UMACCT_CHARGE_ON;

@@ -2,6 +2,7 @@
 #include "tool/verify/proof.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/host/process.h"
 #include "lib/host/scope.h"
 #include "lib/json.h"
 #include "lib/text.h"
@@ -18,13 +20,18 @@
 #include "tool/print/table.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
-#include "tool/verify/driver_client.h"
+
+extern "C" {
+#include "rmclient.h"
+}
 
 namespace umacct::tool {
 
 namespace {
 
-constexpr std::uint64_t chunk = 1ULL << 20;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t chunk = 1ULL << 20; ///< bytes of one allocation
 constexpr std::uint64_t least_size = 8 * chunk;
 constexpr std::uint64_t most_size = 64 * chunk;
 constexpr const char *usual_size = "32M";
@@ -33,33 +40,60 @@ constexpr const char *usual_size = "32M";
 /// not to feel it.
 constexpr std::uint64_t times_available = 8;
 
-/// The machine's own: a throw-away cgroup, the driver, the module.
+constexpr auto poll_interval = 100ms;
+constexpr int poll_attempts = 100;
+constexpr std::uint32_t first_handle = 0x1000;
+
+/// A question to free everything, beside how many allocations to make.
+constexpr int free_everything = -1;
+
+/// The machine's own: a throw-away cgroup with an unprivileged process in it, which takes
+/// memory through the driver, as told.
 class RealCgroup : public TestCgroup {
 public:
+    /// The process gives its privileges up before it opens the driver.
     RealCgroup(Module &module, const Machine &machine)
         : module_(module),
           machine_(machine),
-          client_(chunk),
+          process_([this] { serve(); }),
           cgroup_(machine.cgroups(), fmt::format("umacct-verify-{}", getpid()),
-                  "The proof that umacct verify makes", {client_.pid()}),
-          id_(machine.cgroups().id(cgroup_.path())) {}
+                  "The proof that umacct verify makes", {process_.pid()}),
+          id_(machine.cgroups().id(cgroup_.path())) {
+        questions_.close_read();
+        answers_.close_write();
+    }
 
     const std::string &path() const { return cgroup_.path(); }
 
     void set_memory_max(std::uint64_t bytes) override {
-        machine_.cgroups().write(cgroup_.path(), "memory.max",
+        machine_.cgroups().write(path(), "memory.max",
                                  bytes == UMACCT_UNLIMITED ? "max" : std::to_string(bytes));
     }
 
     void set_account(const AccountChange &change) override { module_.set_account(id_, change); }
 
-    Allocation allocate(std::uint64_t bytes) override { return client_.allocate(bytes); }
+    /// Throws Error when the driver can't be spoken to, or when we were told to end.
+    Allocation allocate(std::uint64_t bytes) override {
+        const int held = ask(static_cast<int>(bytes / chunk));
+        const int status = answers_.get().value_or(-EPIPE);
 
-    void free_all() override { client_.free_all(); }
+        if (status < 0)
+            throw Error(Failure::failed,
+                        fmt::format("speaking to the driver as an unprivileged user: {}",
+                                    std::generic_category().message(-status)),
+                        "is " RM_CONTROL_DEVICE " there, and readable and writable by everyone?");
+        return {.bytes = static_cast<std::uint64_t>(held) * chunk,
+                .status = static_cast<std::uint32_t>(status)};
+    }
+
+    void free_all() override {
+        if (ask(free_everything) != 0 || answers_.get().value_or(-1) != 0)
+            throw Error(Failure::failed, "the driver did not take the memory back");
+    }
 
     Figures figures() override {
-        const Account account = read_account(module_, machine_.cgroups(),
-                                             {.path = cgroup_.path(), .id = id_, .pid = {}});
+        const Account account =
+            read_account(module_, machine_.cgroups(), {.path = path(), .id = id_, .pid = {}});
 
         return {.memory_current = machine_.cgroups().number(path(), "memory.current").value_or(0),
                 .memory_free = machine_.meminfo().free(),
@@ -74,12 +108,67 @@ public:
     }
 
 private:
+    void serve();
+    int ask(int count);
+
     Module &module_;
     const Machine &machine_;
-    DriverClient client_;
+    Pipe questions_;
+    Pipe answers_;
+    Process process_;
     Scope cgroup_;
     std::uint64_t id_;
 };
+
+/// In the child. Each question has two answers: how many allocations there are
+/// now, and the status of the one that was refused, or -errno.
+void RealCgroup::serve() {
+    rm_client driver{};
+    std::uint32_t held = 0;
+
+    die_with_parent();
+    questions_.close_write();
+    answers_.close_read();
+
+    int status = drop_privileges(nobody) ? 0 : -EPERM;
+    bool open = false;
+    while (const auto question = questions_.get()) {
+        if (status == 0 && !open) {
+            status = rm_open(&driver);
+            open = status == 0;
+        }
+        int refusal = status;
+        if (open && *question == free_everything) {
+            for (; held > 0; --held)
+                rm_free(&driver, first_handle + held - 1);
+        } else if (open) {
+            for (int i = 0; i < *question && refusal == 0; ++i) {
+                refusal = rm_alloc(&driver, first_handle + held, chunk);
+                held += refusal == 0 ? 1 : 0;
+            }
+        }
+        answers_.put(static_cast<int>(held));
+        answers_.put(refusal);
+    }
+    if (open)
+        rm_close(&driver);
+}
+
+int RealCgroup::ask(int count) {
+    questions_.put(count);
+    for (int attempt = 0; attempt < poll_attempts; ++attempt) {
+        if (SignalGuard::interrupted())
+            throw Error(Failure::failed, "interrupted");
+        if (answers_.wait(poll_interval)) {
+            if (const auto answer = answers_.get())
+                return *answer;
+            throw Error(Failure::failed, "the allocating process was killed",
+                        "the kernel log may say by whom");
+        }
+    }
+    throw Error(Failure::failed, "the driver did not answer within 10 s",
+                "the machine may be short of memory; the kernel log may say more");
+}
 
 std::uint64_t size_of(const std::string &text) {
     const std::uint64_t size = read_argument("--size", text, parse_size);
