@@ -36,11 +36,6 @@ struct Options {
     std::optional<std::string> svg;
 };
 
-struct Audited {
-    std::string path;
-    CgroupStatement statement;
-};
-
 struct Audit {
     Statement machine;
     std::uint64_t available = 0;
@@ -48,7 +43,7 @@ struct Audit {
     SlabBookkeeping in_slab;
     std::optional<std::uint64_t> in_vmalloc; ///< bytes of the driver's bookkeeping
     bool page_pools = false;
-    std::vector<Audited> cgroups; ///< by path
+    std::vector<CgroupStatement> cgroups; ///< by path
 };
 
 std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> pages) {
@@ -103,9 +98,8 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
 
     for (const Account &account : accounts) {
         audit.cgroups.push_back(
-            {account.path,
-             cgroup_statement(account, machine.cgroups().number(account.path, "memory.current"),
-                              machine.cgroups().keyed(account.path, "memory.stat"), slack)});
+            cgroup_statement(account, machine.cgroups().number(account.path, "memory.current"),
+                             machine.cgroups().keyed(account.path, "memory.stat"), slack));
     }
 
     const Status status = module.status();
@@ -132,20 +126,23 @@ Json number_or_null(const std::optional<std::uint64_t> &number) {
     return number ? Json(*number) : Json(nullptr);
 }
 
-std::string key_of(Part part) {
-    return std::string(form_of(part).name) + "_bytes";
+std::string key_of(const PartForm &form) {
+    return std::string(form.name) + "_bytes";
+}
+
+const std::string &pools_key() {
+    static const std::string key = key_of(form_of(Part::driver_pools));
+
+    return key;
 }
 
 Json machine_json(const Statement &machine) {
     Json json = {{"total_bytes", machine.total}};
 
-    for (std::size_t i = 0; i < part_count; ++i) {
-        const Part part{static_cast<std::uint8_t>(i)};
-
-        json[key_of(part)] = machine[part];
-    }
+    for (const PartForm &form : part_forms())
+        json[key_of(form)] = machine[form.part];
     if (!machine.pools_known)
-        json[key_of(Part::driver_pools)] = nullptr;
+        json[pools_key()] = nullptr;
     return json;
 }
 
@@ -157,28 +154,29 @@ Json figures_json(const CgroupStatement &statement) {
             {"kernel_objects_bytes", statement.kernel_objects},
             {"kernel_pages_bytes", statement.kernel_pages},
             {"other_bytes", statement.other},
-            {"usage_bytes", statement.usage},
-            {"charged_bytes", statement.charged},
-            {"managed_bytes", statement.managed},
-            {"bookkeeping_bytes", number_or_null(statement.bookkeeping)},
+            {"usage_bytes", statement.account.usage},
+            {"charged_bytes", statement.account.charged},
+            {"managed_bytes", statement.account.managed},
+            {"bookkeeping_bytes", number_or_null(statement.account.bookkeeping)},
             {"once_bytes", statement.once},
             {"twice_bytes", statement.twice},
             {"unseen_bytes", statement.unseen}};
 }
 
-Json cgroup_json(const Owners &owners, const Audited &audited) {
-    Json json = merged({{"path", audited.path}, {"owner", to_json(owners.nearest(audited.path))}},
-                       figures_json(audited.statement));
+Json cgroup_json(const Owners &owners, const CgroupStatement &statement) {
+    const std::string &path = statement.account.path;
+    Json json =
+        merged({{"path", path}, {"owner", to_json(owners.nearest(path))}}, figures_json(statement));
 
-    json["verdict"] = name_of(audited.statement.verdict);
+    json["verdict"] = name_of(statement.verdict);
     return json;
 }
 
 Json audit_json(const Owners &owners, const Audit &audit) {
     Json cgroups = Json::array();
 
-    for (const Audited &audited : audit.cgroups)
-        cgroups.push_back(cgroup_json(owners, audited));
+    for (const CgroupStatement &statement : audit.cgroups)
+        cgroups.push_back(cgroup_json(owners, statement));
     return {{"machine", machine_json(audit.machine)},
             {"available_bytes", audit.available},
             {"pinned_bytes", audit.pinned},
@@ -200,8 +198,7 @@ std::int64_t number_of(const Json &object, const std::string &key) {
 
 /// What is null isn't, and what an earlier version of this tool left out.
 bool is_known(const Json &machine, const std::string &key) {
-    return key != key_of(Part::driver_pools) ||
-           (machine.contains(key) && machine[key].is_number_integer());
+    return key != pools_key() || (machine.contains(key) && machine[key].is_number_integer());
 }
 
 /// As far as a number goes: what a file says may be anything.
@@ -282,8 +279,9 @@ std::string format_signed(std::int64_t bytes) {
                      : format_size(static_cast<std::uint64_t>(bytes));
 }
 
-std::string format_change(std::int64_t bytes) {
-    return bytes > 0 ? "+" + format_signed(bytes) : format_signed(bytes);
+/// Empty where it isn't known.
+std::string format_change(std::optional<std::int64_t> bytes) {
+    return bytes ? (*bytes > 0 ? "+" : "") + format_signed(*bytes) : "";
 }
 
 /// Each letter's share of the bar, rounded so that the bar is full.
@@ -291,13 +289,11 @@ std::string bar_of(const Statement &machine, std::size_t width) {
     std::string bar;
     std::uint64_t sum = 0;
 
-    for (std::size_t i = 0; i < part_count; ++i) {
-        const Part part{static_cast<std::uint8_t>(i)};
-
-        sum += static_cast<std::uint64_t>(std::max<std::int64_t>(0, machine[part]));
+    for (const PartForm &form : part_forms()) {
+        sum += static_cast<std::uint64_t>(std::max<std::int64_t>(0, machine[form.part]));
         const std::size_t end = (sum * width + machine.total / 2) / machine.total;
 
-        bar.resize(std::max(bar.size(), std::min(end, width)), form_of(part).letter);
+        bar.resize(std::max(bar.size(), std::min(end, width)), form.letter);
     }
     return bar;
 }
@@ -305,23 +301,22 @@ std::string bar_of(const Statement &machine, std::size_t width) {
 void print_machine(const Output &output, const Audit &audit, const std::optional<Json> &change) {
     Table table({{}, {}, {"", Align::right}, {"", Align::right}});
     const auto change_of = [&](const std::string &key) {
-        return change && is_known((*change)["machine"], key)
-                   ? format_change((*change)["machine"][key].get<std::int64_t>())
-                   : "";
+        return change && is_known((*change)["machine"], key) ? number_of((*change)["machine"], key)
+                                                             : std::optional<std::int64_t>();
     };
 
-    for (std::size_t i = 0; i < part_count; ++i) {
-        const Part part{static_cast<std::uint8_t>(i)};
-        const std::string key = key_of(part);
+    for (const PartForm &form : part_forms()) {
+        const std::string letter(1, form.letter);
+        const auto changed = change_of(key_of(form));
 
-        if (part == Part::driver_pools && !audit.machine.pools_known)
-            table.add({std::string(1, form_of(part).letter), form_of(part).label, "unknown", ""});
-        else if (audit.machine[part] != 0 ||
-                 (change && is_known((*change)["machine"], key) && (*change)["machine"][key] != 0))
-            table.add({std::string(1, form_of(part).letter), form_of(part).label,
-                       format_signed(audit.machine[part]), change_of(key)});
+        if (form.part == Part::driver_pools && !audit.machine.pools_known)
+            table.add({letter, form.label, "unknown", ""});
+        else if (audit.machine[form.part] != 0 || changed.value_or(0) != 0)
+            table.add({letter, form.label, format_signed(audit.machine[form.part]),
+                       format_change(changed)});
     }
-    table.add({"=", "MemTotal", format_size(audit.machine.total), change_of("total_bytes")});
+    table.add({"=", "MemTotal", format_size(audit.machine.total),
+               format_change(change_of("total_bytes"))});
     table.print(output, 2);
 
     const int room = output.width == 0 ? bar_width : std::clamp(output.width - 4, 1, bar_width);
@@ -341,45 +336,38 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
                                "unexplained.\n");
 }
 
-void print_cgroups(const Machine &machine, const Output &output, const Audit &audit) {
-    Table table({{"CGROUP"},
-                 {"CURRENT", Align::right},
-                 {"ANON", Align::right},
-                 {"FILE", Align::right},
-                 {"KERNEL", Align::right},
-                 {"OTHER", Align::right},
-                 {"DRIVER", Align::right},
-                 {"ONCE", Align::right},
-                 {"TWICE", Align::right},
-                 {"UNSEEN", Align::right},
-                 {"MANAGED", Align::right},
-                 {"VERDICT"}});
+/// After an empty line, where there is something.
+void print_below(const Output &output, const Table &table) {
+    if (table.empty())
+        return;
+    fmt::print(output.out, "\n");
+    table.print(output);
+}
 
-    for (const Audited &audited : audit.cgroups) {
-        const CgroupStatement &statement = audited.statement;
+void print_cgroups(const Machine &machine, const Output &output, const Audit &audit) {
+    Table table({left("CGROUP"), right("CURRENT"), right("ANON"), right("FILE"), right("KERNEL"),
+                 right("OTHER"), right("DRIVER"), right("ONCE"), right("TWICE"), right("UNSEEN"),
+                 right("MANAGED"), left("VERDICT")});
+
+    for (const CgroupStatement &statement : audit.cgroups) {
         const auto kernels = [&](const std::string &figure) {
             return statement.current ? figure : "-";
         };
 
-        table.add({display_path(machine.owners(), audited.path), format_known(statement.current),
-                   kernels(format_size(statement.anonymous)), kernels(format_size(statement.file)),
-                   kernels(format_size(statement.kernel)), kernels(format_signed(statement.other)),
-                   format_size(statement.usage), format_size(statement.once),
-                   format_size(statement.twice), format_size(statement.unseen),
-                   format_size(statement.managed), std::string(name_of(statement.verdict))});
+        table.add({display_path(machine.owners(), statement.account.path),
+                   format_known(statement.current), kernels(format_size(statement.anonymous)),
+                   kernels(format_size(statement.file)), kernels(format_size(statement.kernel)),
+                   kernels(format_signed(statement.other)), format_size(statement.account.usage),
+                   format_size(statement.once), format_size(statement.twice),
+                   format_size(statement.unseen), format_size(statement.account.managed),
+                   std::string(name_of(statement.verdict))});
     }
-    if (!table.empty()) {
-        fmt::print(output.out, "\n");
-        table.print(output);
-    }
+    print_below(output, table);
 }
 
 void print_changes(const Machine &machine, const Output &output, const Json &change) {
-    Table table({{"CHANGE OF"},
-                 {"CURRENT", Align::right},
-                 {"DRIVER", Align::right},
-                 {"UNSEEN", Align::right},
-                 {"VERDICT"}});
+    Table table(
+        {left("CHANGE OF"), right("CURRENT"), right("DRIVER"), right("UNSEEN"), left("VERDICT")});
     const auto word = [](const Json &verdict) {
         return verdict.is_string() ? verdict.get<std::string>() : "-";
     };
@@ -391,26 +379,18 @@ void print_changes(const Machine &machine, const Output &output, const Json &cha
                    format_change(row["unseen_bytes"].get<std::int64_t>()),
                    fmt::format("{} -> {}", printable(word(row["verdict_before"])),
                                word(row["verdict"]))});
-    if (!table.empty()) {
-        fmt::print(output.out, "\n");
-        table.print(output);
-    }
+    print_below(output, table);
 }
 
 /// "-" is standard output.
 void write_svg(const Machine &machine, const Output &output, const std::string &file,
                const Audit &audit) {
-    std::vector<std::pair<std::string, CgroupStatement>> cgroups;
-    std::ofstream out;
-
-    for (const Audited &audited : audit.cgroups)
-        cgroups.emplace_back(display_path(machine.owners(), audited.path), audited.statement);
     if (file == "-") {
-        print_svg(output.out, audit.machine, cgroups);
+        print_svg(output.out, machine.owners(), audit.machine, audit.cgroups);
         return;
     }
-    out.open(file);
-    print_svg(out, audit.machine, cgroups);
+    std::ofstream out(file);
+    print_svg(out, machine.owners(), audit.machine, audit.cgroups);
     if (!out.flush())
         throw Error(Failure::failed, fmt::format("--svg: '{}' can't be written", file),
                     "name a file in a directory that you may write to");

@@ -36,17 +36,18 @@ std::uint64_t number_in(std::string_view text) {
 
 /// Splits the usage by what the kernel itself has charged.
 void judge(CgroupStatement &statement, std::uint64_t slack) {
-    const std::uint64_t counted = minus(statement.kernel_pages, statement.managed);
-    const std::uint64_t off = std::max(counted, statement.charged) - //
-                              std::min(counted, statement.charged);
+    const Account &account = statement.account;
+    const std::uint64_t counted = minus(statement.kernel_pages, account.managed);
+    const std::uint64_t off = std::max(counted, account.charged) - //
+                              std::min(counted, account.charged);
     // Without memory.stat there is only the module's word.
-    const std::uint64_t has = !statement.current || off <= slack ? statement.charged : counted;
-    const std::uint64_t seen = std::min(has, statement.usage);
+    const std::uint64_t has = !statement.current || off <= slack ? account.charged : counted;
+    const std::uint64_t seen = std::min(has, account.usage);
 
     statement.twice = std::min(has - seen, seen);
     statement.once = seen - statement.twice;
-    statement.unseen = statement.usage - seen;
-    if (statement.usage == 0)
+    statement.unseen = account.usage - seen;
+    if (account.usage == 0)
         statement.verdict = Verdict::none;
     else if (statement.twice > 0)
         statement.verdict = Verdict::doubled;
@@ -85,30 +86,30 @@ std::set<std::string> shared_caches(const std::filesystem::path &caches) {
 
 } // namespace
 
-const PartForm &form_of(Part part) {
+const std::array<PartForm, part_count> &part_forms() {
     static constexpr std::array<PartForm, part_count> forms{
-        PartForm{"free", '.', "free", "#e8ece8"},
-        PartForm{"free_lists", '.', "free, in per-CPU lists", "#dbe2db"},
-        PartForm{"page_cache", 'c', "page cache", "#8fbc8f"},
-        PartForm{"shared_memory", 's', "shared memory, tmpfs", "#6fa8a8"},
-        PartForm{"anonymous", 'a', "anonymous", "#6f8fc8"},
-        PartForm{"hugetlb", 'h', "huge page pool", "#4f6fa8"},
-        PartForm{"slab", 'k', "kernel: slab", "#d8c8a0"},
-        PartForm{"kernel_stack", 'k', "kernel: stacks", "#ccb888"},
-        PartForm{"page_tables", 'k', "kernel: page tables", "#c0a870"},
-        PartForm{"vmalloc", 'k', "kernel: vmalloc", "#b49858"},
-        PartForm{"percpu", 'k', "kernel: percpu", "#a88840"},
-        PartForm{"kernel_other", 'k', "kernel: other", "#9c7828"},
-        PartForm{"other_gpu", 'g', "other GPU drivers", "#987098"},
-        PartForm{"driver_charged", 'C', "driver: charged", "#e8a860"},
-        PartForm{"driver_uncharged", 'U', "driver: uncharged", "#d04040"},
-        PartForm{"driver_own", 'D', "driver: its own", "#a02828"},
-        PartForm{"driver_pools", 'P', "driver: its pools", "#c88080"},
-        PartForm{"managed", 'M', "driver: managed", "#b070c0"},
-        PartForm{"unexplained", '?', "unexplained", "#888888"},
+        PartForm{Part::free, "free", '.', "free", "#e8ece8"},
+        PartForm{Part::free_lists, "free_lists", '.', "free, in per-CPU lists", "#dbe2db"},
+        PartForm{Part::page_cache, "page_cache", 'c', "page cache", "#8fbc8f"},
+        PartForm{Part::shared_memory, "shared_memory", 's', "shared memory, tmpfs", "#6fa8a8"},
+        PartForm{Part::anonymous, "anonymous", 'a', "anonymous", "#6f8fc8"},
+        PartForm{Part::hugetlb, "hugetlb", 'h', "huge page pool", "#4f6fa8"},
+        PartForm{Part::slab, "slab", 'k', "kernel: slab", "#d8c8a0"},
+        PartForm{Part::kernel_stack, "kernel_stack", 'k', "kernel: stacks", "#ccb888"},
+        PartForm{Part::page_tables, "page_tables", 'k', "kernel: page tables", "#c0a870"},
+        PartForm{Part::vmalloc, "vmalloc", 'k', "kernel: vmalloc", "#b49858"},
+        PartForm{Part::percpu, "percpu", 'k', "kernel: percpu", "#a88840"},
+        PartForm{Part::kernel_other, "kernel_other", 'k', "kernel: other", "#9c7828"},
+        PartForm{Part::other_gpu, "other_gpu", 'g', "other GPU drivers", "#987098"},
+        PartForm{Part::driver_charged, "driver_charged", 'C', "driver: charged", "#e8a860"},
+        PartForm{Part::driver_uncharged, "driver_uncharged", 'U', "driver: uncharged", "#d04040"},
+        PartForm{Part::driver_own, "driver_own", 'D', "driver: its own", "#a02828"},
+        PartForm{Part::driver_pools, "driver_pools", 'P', "driver: its pools", "#c88080"},
+        PartForm{Part::managed, "managed", 'M', "driver: managed", "#b070c0"},
+        PartForm{Part::unexplained, "unexplained", '?', "unexplained", "#888888"},
     };
 
-    return forms.at(static_cast<std::size_t>(part));
+    return forms;
 }
 
 Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, const Status &status) {
@@ -211,12 +212,8 @@ std::string_view name_of(Verdict verdict) {
 CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint64_t> current,
                                  const std::map<std::string, std::uint64_t> &stat,
                                  std::uint64_t slack) {
-    CgroupStatement statement{.current = current};
+    CgroupStatement statement{.account = account, .current = current};
 
-    statement.usage = account.usage;
-    statement.charged = account.charged;
-    statement.managed = account.managed;
-    statement.bookkeeping = account.bookkeeping;
     if (current) {
         statement.anonymous = value_of(stat, "anon");
         statement.file = value_of(stat, "file");
@@ -230,7 +227,7 @@ CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint
             static_cast<std::int64_t>(*current) -
             static_cast<std::int64_t>(statement.anonymous + statement.file + statement.kernel);
     }
-    judge(statement, std::max(slack, statement.usage / usage_per_slack));
+    judge(statement, std::max(slack, account.usage / usage_per_slack));
     return statement;
 }
 

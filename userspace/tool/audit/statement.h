@@ -45,13 +45,19 @@ constexpr std::size_t part_count = static_cast<std::size_t>(Part::unexplained) +
 
 /// How a part is shown.
 struct PartForm {
+    Part part;
     std::string_view name; ///< in JSON
     char letter;           ///< in the bar
     const char *label;     ///< in the table
     const char *colour;    ///< in the picture
 };
 
-const PartForm &form_of(Part part);
+/// In the order of the parts.
+const std::array<PartForm, part_count> &part_forms();
+
+inline const PartForm &form_of(Part part) {
+    return part_forms().at(static_cast<std::size_t>(part));
+}
 
 /// The sum of the parts is the total: unexplained is what is left, and below
 /// zero where counters overlap or were read at different moments.
@@ -100,6 +106,7 @@ std::string_view name_of(Verdict verdict);
 /// other, kernel is kernel_objects + kernel_pages; the driver's usage is once +
 /// twice + unseen.
 struct CgroupStatement {
+    Account account;
     std::optional<std::uint64_t> current; ///< the other figures of the kernel's are 0 without
     std::uint64_t anonymous = 0;
     std::uint64_t file = 0;
@@ -107,10 +114,6 @@ struct CgroupStatement {
     std::uint64_t kernel_objects = 0; ///< slab, stacks, page tables, percpu, vmalloc, zswap
     std::uint64_t kernel_pages = 0; ///< whole pages: charged driver memory, managed memory, others
     std::int64_t other = 0;         ///< sockets; and what per-CPU stocks hold
-    std::uint64_t usage = 0;
-    std::uint64_t charged = 0;
-    std::uint64_t managed = 0;
-    std::optional<std::uint64_t> bookkeeping; ///< as the account's, in none of these
     std::uint64_t once = 0;
     std::uint64_t twice = 0;
     std::uint64_t unseen = 0;

@@ -2,10 +2,14 @@
 #include "tool/audit/svg.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
 
 #include <fmt/ostream.h>
 
 #include "lib/units.h"
+#include "tool/print/text.h"
 
 namespace umacct::tool {
 
@@ -24,25 +28,14 @@ struct Segment {
 };
 
 std::string escaped(const std::string &text) {
+    static constexpr std::string_view special = "<>&\"";
+    static constexpr std::array written{"&lt;", "&gt;", "&amp;", "&quot;"};
     std::string result;
 
     for (const char c : text) {
-        switch (c) {
-        case '<':
-            result += "&lt;";
-            break;
-        case '>':
-            result += "&gt;";
-            break;
-        case '&':
-            result += "&amp;";
-            break;
-        case '"':
-            result += "&quot;";
-            break;
-        default:
-            result += c;
-        }
+        const std::size_t at = special.find(c);
+
+        result += at == std::string_view::npos ? std::string(1, c) : written.at(at);
     }
     return result;
 }
@@ -68,35 +61,35 @@ void print_bar(std::ostream &out, double y, std::uint64_t scale,
     }
 }
 
-/// Returns where it ends.
-double print_legend(std::ostream &out, double y, const std::vector<Segment> &segments) {
-    std::size_t column = 0;
+double legend_height(const std::vector<Segment> &segments) {
+    const std::size_t lines = (segments.size() + legend_columns - 1) / legend_columns;
 
-    for (const Segment &segment : segments) {
-        const double x =
-            margin + static_cast<double>(column) * (width - 2 * margin) / legend_columns;
+    return static_cast<double>(lines) * line_height;
+}
+
+/// As many lines as it takes; returns where they end.
+double print_legend(std::ostream &out, double y, const std::vector<Segment> &segments) {
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const std::size_t line = i / legend_columns;
+        const double x = margin + static_cast<double>(i % legend_columns) * (width - 2 * margin) /
+                                      legend_columns;
+        const double at = y + static_cast<double>(line) * line_height;
 
         fmt::print(out,
                    "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", x,
-                   y - 11, segment.colour);
-        print_text(out, x + 18, y, segment.label + "  " + format_size(segment.bytes));
-        if (++column == legend_columns) {
-            column = 0;
-            y += line_height;
-        }
+                   at - 11, segments[i].colour);
+        print_text(out, x + 18, at, segments[i].label + "  " + format_size(segments[i].bytes));
     }
-    return column == 0 ? y : y + line_height;
+    return y + legend_height(segments);
 }
 
 std::vector<Segment> segments_of(const Statement &machine) {
     std::vector<Segment> segments;
 
-    for (std::size_t i = 0; i < part_count; ++i) {
-        const Part part{static_cast<std::uint8_t>(i)};
-
-        if (machine[part] > 0)
-            segments.push_back({std::string(form_of(part).name),
-                                static_cast<std::uint64_t>(machine[part]), form_of(part).colour});
+    for (const PartForm &form : part_forms()) {
+        if (machine[form.part] > 0)
+            segments.push_back({std::string(form.name),
+                                static_cast<std::uint64_t>(machine[form.part]), form.colour});
     }
     return segments;
 }
@@ -115,26 +108,22 @@ std::vector<Segment> segments_of(const CgroupStatement &cgroup) {
 }
 
 std::uint64_t sum_of(const std::vector<Segment> &segments) {
-    std::uint64_t sum = 0;
-
-    for (const Segment &segment : segments)
-        sum += segment.bytes;
-    return sum;
+    return std::accumulate(
+        segments.begin(), segments.end(), std::uint64_t{0},
+        [](std::uint64_t sum, const Segment &segment) { return sum + segment.bytes; });
 }
 
 } // namespace
 
-void print_svg(std::ostream &out, const Statement &machine,
-               const std::vector<std::pair<std::string, CgroupStatement>> &cgroups) {
+void print_svg(std::ostream &out, const Owners &owners, const Statement &machine,
+               const std::vector<CgroupStatement> &cgroups) {
     const std::vector<Segment> parts = segments_of(machine);
-    const std::size_t legend_lines = (parts.size() + legend_columns - 1) / legend_columns;
-    const double height = 3 * margin + 2 * line_height + bar_height +
-                          static_cast<double>(legend_lines) * line_height +
+    const double height = 3 * margin + 2 * line_height + bar_height + legend_height(parts) +
                           static_cast<double>(cgroups.size()) * (bar_height + 2 * line_height);
     std::uint64_t scale = 1;
     double y = margin + line_height;
 
-    for (const auto &[name, cgroup] : cgroups)
+    for (const CgroupStatement &cgroup : cgroups)
         scale = std::max(scale, sum_of(segments_of(cgroup)));
     fmt::print(out,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
@@ -145,13 +134,13 @@ void print_svg(std::ostream &out, const Statement &machine,
     y += line_height / 2;
     print_bar(out, y, std::max(sum_of(parts), std::uint64_t{1}), parts);
     y = print_legend(out, y + bar_height + line_height, parts);
-    for (const auto &[name, cgroup] : cgroups) {
+    for (const CgroupStatement &cgroup : cgroups) {
         y += line_height;
         print_text(out, margin, y,
-                   fmt::format("{}: {}; memory.current {}, driver {}, not seen {}", name,
-                               name_of(cgroup.verdict),
-                               cgroup.current ? format_size(*cgroup.current) : "-",
-                               format_size(cgroup.usage), format_size(cgroup.unseen)));
+                   fmt::format("{}: {}; memory.current {}, driver {}, not seen {}",
+                               display_path(owners, cgroup.account.path), name_of(cgroup.verdict),
+                               format_known(cgroup.current), format_size(cgroup.account.usage),
+                               format_size(cgroup.unseen)));
         y += line_height / 2;
         print_bar(out, y, scale, segments_of(cgroup));
         y += bar_height;

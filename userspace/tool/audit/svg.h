@@ -3,17 +3,16 @@
 #pragma once
 
 #include <ostream>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "lib/owners/owners.h"
 #include "tool/audit/statement.h"
 
 namespace umacct::tool {
 
 /// One bar for the machine, one for each cgroup: what memory.current has, and
-/// beside it what it doesn't see. Cgroups come with their names.
-void print_svg(std::ostream &out, const Statement &machine,
-               const std::vector<std::pair<std::string, CgroupStatement>> &cgroups);
+/// beside it what it doesn't see.
+void print_svg(std::ostream &out, const Owners &owners, const Statement &machine,
+               const std::vector<CgroupStatement> &cgroups);
 
 } // namespace umacct::tool

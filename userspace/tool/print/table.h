@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tool/output.h"
@@ -16,6 +17,14 @@ struct Heading {
     std::string title;
     Align align = Align::left;
 };
+
+inline Heading left(std::string title = "") {
+    return {std::move(title), Align::left};
+}
+
+inline Heading right(std::string title = "") {
+    return {std::move(title), Align::right};
+}
 
 class Table {
 public:
