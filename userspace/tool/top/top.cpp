@@ -228,24 +228,6 @@ void run_screen(Terminal &terminal, const Options &options, Reader &reader, TopM
     }
 }
 
-LimitSet set_hard_limit(Module &module, const Machine &machine, const Account &account,
-                        std::uint64_t bytes) {
-    const auto hard_now = [&] {
-        const auto now = module.account(account.id);
-
-        return now ? now->hard : Limit();
-    };
-    AccountChange change;
-    LimitSet set{.before = hard_now(), .after = {}, .made = {}};
-
-    change.hard = bytes;
-    request_change(display_path(machine.owners(), account.path),
-                   {{UMACCT_A_ACCOUNT_HARD, "hard limit"}},
-                   [&] { set.made = module.set_account(account.id, change); });
-    set.after = hard_now();
-    return set;
-}
-
 /// Also where none of them would be printed.
 void check_columns(const Options &options, bool on_screen) {
     columns_of(options.list, options.processes);
@@ -275,11 +257,7 @@ int top(Session &session, const Options &options) {
         return 0;
     }
 
-    TopUi ui(model, {.target = reader.path(),
-                     .delay = options.interval(),
-                     .set_limit = [&](const Account &account, std::uint64_t bytes) {
-                         return set_hard_limit(session.module(), machine, account, bytes);
-                     }});
+    TopUi ui(model, session, reader.path(), options.interval());
     run_screen(*terminal, options, reader, model, ui);
     return 0;
 }

@@ -10,6 +10,8 @@
 #include "lib/error.h"
 #include "lib/text.h"
 #include "lib/units.h"
+#include "tool/arguments.h"
+#include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/top/draw.h"
 
@@ -37,8 +39,6 @@ std::string described(const Error &error) {
 }
 
 } // namespace
-
-TopUi::TopUi(TopModel &model, Settings settings) : model_(model), settings_(std::move(settings)) {}
 
 void TopUi::refreshed() {
     if (model_.notices().empty())
@@ -156,13 +156,18 @@ void TopUi::press_in_filter(Key key) {
 }
 
 void TopUi::press_in_limit(Key key) {
-    if (key == Key::enter && !input_.empty()) {
-        read_limit();
-    } else if (key == Key::escape || key == Key::enter) {
+    if (key != Key::enter && key != Key::escape) {
+        edit(key);
+    } else if (key == Key::escape || input_.empty()) {
         mode_ = Mode::list;
         message_ = {"nothing was changed"};
     } else {
-        edit(key);
+        try {
+            bytes_ = parse_limit(input_);
+            mode_ = Mode::confirm;
+        } catch (const Error &error) {
+            message_ = {described(error), Tone::refused};
+        }
     }
 }
 
@@ -243,27 +248,30 @@ void TopUi::ask_limit() {
     mode_ = Mode::limit;
 }
 
-void TopUi::read_limit() {
-    try {
-        bytes_ = parse_limit(input_);
-        mode_ = Mode::confirm;
-    } catch (const Error &error) {
-        message_ = {described(error), Tone::refused};
-    }
-}
-
 void TopUi::set_limit() {
+    const std::string name = model_.shown(limited_.path);
+    AccountChange change;
+    Enforcement made;
+
+    change.hard = bytes_;
     try {
-        const LimitSet set = settings_.set_limit(limited_, bytes_);
-        const std::string said = change_text(model_.shown(limited_.path) + ": hard limit",
-                                             format_limit(set.before), format_limit(set.after));
+        Module &module = session_.module();
+        const auto hard_now = [&] {
+            const auto now = module.account(limited_.id);
+
+            return format_limit(now ? now->hard : Limit());
+        };
+        const std::string before = hard_now();
+
+        request_change(name, {{UMACCT_A_ACCOUNT_HARD, "hard limit"}},
+                       [&] { made = module.set_account(limited_.id, change); });
+        const std::string said = change_text(name + ": hard limit", before, hard_now());
 
         // What is not so comes first: a screen may cut the end off.
-        if (is_unenforced(set.made))
-            message_ = {
-                fmt::format("nothing enforces it: {}; {}", printable(set.made.reason), said),
-                Tone::refused};
-        else if (set.made.driver_state == UMACCT_DRIVER_ABSENT)
+        if (is_unenforced(made))
+            message_ = {fmt::format("nothing enforces it: {}; {}", printable(made.reason), said),
+                        Tone::refused};
+        else if (made.driver_state == UMACCT_DRIVER_ABSENT)
             message_ = {said + "; it holds from when the driver is loaded"};
         else
             message_ = {said};
@@ -296,17 +304,15 @@ Grid TopUi::draw(Size size) {
 }
 
 void TopUi::draw_title(Grid &grid) const {
-    const std::string left = settings_.target.empty()
-                                 ? "umacct top"
-                                 : fmt::format("umacct top {}", model_.shown(settings_.target));
+    const std::string left =
+        target_.empty() ? "umacct top" : fmt::format("umacct top {}", model_.shown(target_));
     const std::string right = fmt::format(
         "{}{}by {}{}   {}",
         model_.filter.empty() ? "" : fmt::format("filter: {}   ", printable(model_.filter)),
         model_.all && !model_.processes ? "idle too   " : "", model_.sort->name,
         model_.reversed ? ", reversed" : "",
-        paused_
-            ? "PAUSED"
-            : fmt::format("every {:g} s", std::chrono::duration<double>(settings_.delay).count()));
+        paused_ ? "PAUSED"
+                : fmt::format("every {:g} s", std::chrono::duration<double>(delay_).count()));
     const int columns = grid.size().columns;
     const int room = columns - width_of(right) - 2;
     grid.put(0, 0, fitted(left, std::max(room, 10)), Tone::strong);

@@ -4,8 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <utility>
 
 #include "tool/top/grid.h"
 #include "tool/top/model.h"
@@ -13,29 +13,17 @@
 
 namespace umacct::tool {
 
-/// A hard limit that was set.
-struct LimitSet {
-    Limit before;
-    Limit after;
-    Enforcement made;
-};
+struct Session;
 
 class TopUi {
 public:
-    /// Sets the hard limit of a cgroup; throws Error when that is refused.
-    using SetLimit = std::function<LimitSet(const Account &account, std::uint64_t bytes)>;
-
-    struct Settings {
-        std::string target; ///< the only subtree that is shown; empty for all
-        std::chrono::milliseconds delay;
-        SetLimit set_limit;
-    };
-
     /// What a key asks of whoever runs this.
     enum class Wish { nothing, refresh, quit };
 
-    /// model must outlive it.
-    TopUi(TopModel &model, Settings settings);
+    /// model and session must outlive it. target: the only subtree that is shown; empty
+    /// for all.
+    TopUi(TopModel &model, Session &session, std::string target, std::chrono::milliseconds delay)
+        : model_(model), session_(session), target_(std::move(target)), delay_(delay) {}
 
     Wish press(Key key);
 
@@ -65,7 +53,6 @@ private:
     void fold(bool folded);
     void toggle_fold();
     void ask_limit();
-    void read_limit();
     void set_limit();
     bool edit(Key key);
 
@@ -75,7 +62,9 @@ private:
     Message bottom_line() const;
 
     TopModel &model_;
-    Settings settings_;
+    Session &session_;
+    std::string target_;
+    std::chrono::milliseconds delay_;
     Mode mode_ = Mode::list;
     Wish wish_ = Wish::nothing; ///< of the key that is pressed
     bool paused_ = false;
