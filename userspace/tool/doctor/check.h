@@ -29,6 +29,8 @@ struct Found {
 struct Findings {
     std::vector<Found> all;
 
+    std::size_t count(Health health) const;
+
     void add(Health health, std::string check, const std::string &text,
              const std::string &hint = "", Json values = Json::object());
 

@@ -49,6 +49,10 @@ std::string Examined::release() const {
     return line_of(machine.proc() / "sys/kernel/osrelease");
 }
 
+std::size_t Findings::count(Health health) const {
+    return static_cast<std::size_t>(std::ranges::count(all, health, &Found::health));
+}
+
 void Findings::add(Health health, std::string check, const std::string &text,
                    const std::string &hint, Json values) {
     all.push_back({health, std::move(check), printable(text), printable(hint), std::move(values)});
@@ -77,13 +81,14 @@ void Findings::add(const std::optional<Status> &status, const std::string &check
 
 namespace {
 
+using doctor::Findings;
 using doctor::Found;
 using doctor::Health;
 
 constexpr std::array<std::string_view, 3> names{"ok", "warn", "fail"};
 
 /// Of a module that doesn't answer.
-int report_absence(const Error &error, doctor::Findings &found) {
+int report_absence(const Error &error, Findings &found) {
     const bool missing = error.failure() == Failure::missing;
 
     found.add(
@@ -94,27 +99,26 @@ int report_absence(const Error &error, doctor::Findings &found) {
     return static_cast<int>(error.failure());
 }
 
-void print_json(const Output &output, const std::vector<Found> &found, std::ptrdiff_t failed,
-                std::ptrdiff_t warned) {
+void print_json(const Output &output, const Findings &found) {
     Json rows = Json::array();
 
-    for (const Found &each : found)
+    for (const Found &each : found.all)
         rows.push_back({{"check", each.check},
                         {"state", names.at(static_cast<std::size_t>(each.health))},
                         {"text", each.text},
                         {"hint", each.hint.empty() ? Json(nullptr) : Json(each.hint)},
                         {"values", each.values}});
-    output.document(
-        output.out,
-        {{"healthy", failed == 0}, {"failed", failed}, {"warned", warned}, {"checks", rows}});
+    output.document({{"healthy", found.count(Health::fail) == 0},
+                     {"failed", found.count(Health::fail)},
+                     {"warned", found.count(Health::warn)},
+                     {"checks", rows}});
 }
 
-void print_text(const Output &output, const std::vector<Found> &found, std::ptrdiff_t failed,
-                std::ptrdiff_t warned) {
+void print_text(const Output &output, const Findings &found) {
     static constexpr std::array colours{fmt::terminal_color::green, fmt::terminal_color::yellow,
                                         fmt::terminal_color::red};
 
-    for (const Found &each : found) {
+    for (const Found &each : found.all) {
         const auto health = static_cast<std::size_t>(each.health);
         const std::string word = fmt::format("{:<4}", names.at(health));
 
@@ -124,17 +128,14 @@ void print_text(const Output &output, const std::vector<Found> &found, std::ptrd
         if (!each.hint.empty())
             fmt::print(output.out, "      hint: {}\n", each.hint);
     }
+    const std::size_t failed = found.count(Health::fail);
     fmt::print(output.out, "\n{}: {} failed, {}\n", failed == 0 ? "healthy" : "not healthy", failed,
-               counted(static_cast<std::uint64_t>(warned), "warning", "warnings"));
+               counted(found.count(Health::warn), "warning", "warnings"));
 }
 
 int examine(Connection &connection, const Machine &machine, const Output &output) {
     doctor::Examined at{.machine = machine, .status = {}};
-    doctor::Findings found;
-    const auto count = [&](Health health) {
-        return std::ranges::count_if(found.all,
-                                     [&](const Found &each) { return each.health == health; });
-    };
+    Findings found;
     int code = 0;
 
     try {
@@ -146,9 +147,8 @@ int examine(Connection &connection, const Machine &machine, const Output &output
     check_machine(at, found);
     if (at.status)
         check_driver(at, found);
-    (output.json ? print_json : print_text)(output, found.all, count(Health::fail),
-                                            count(Health::warn));
-    return code == 0 && count(Health::fail) > 0 ? static_cast<int>(Failure::failed) : code;
+    (output.json ? print_json : print_text)(output, found);
+    return code == 0 && found.count(Health::fail) > 0 ? static_cast<int>(Failure::failed) : code;
 }
 
 } // namespace
