@@ -20,12 +20,6 @@ std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-std::uint64_t value_of(const std::map<std::string, std::uint64_t> &values, const char *key) {
-    const auto found = values.find(key);
-
-    return found == values.end() ? 0 : found->second;
-}
-
 /// At its beginning; 0 without one.
 std::uint64_t number_in(std::string_view text) {
     std::uint64_t number = 0;
@@ -166,8 +160,7 @@ std::uint64_t pinned_pages(std::istream &vmstat) {
 
     for (std::string key; vmstat >> key >> value;)
         values[key] = value;
-    return minus(value_of(values, "nr_foll_pin_acquired"),
-                 value_of(values, "nr_foll_pin_released"));
+    return minus(values["nr_foll_pin_acquired"], values["nr_foll_pin_released"]);
 }
 
 SlabBookkeeping bookkeeping_in_slab(std::istream &slabinfo, const std::filesystem::path &caches) {
@@ -210,17 +203,16 @@ std::string_view name_of(Verdict verdict) {
 }
 
 CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint64_t> current,
-                                 const std::map<std::string, std::uint64_t> &stat,
-                                 std::uint64_t slack) {
+                                 std::map<std::string, std::uint64_t> stat, std::uint64_t slack) {
     CgroupStatement statement{.account = account, .current = current};
 
     if (current) {
-        statement.anonymous = value_of(stat, "anon");
-        statement.file = value_of(stat, "file");
-        statement.kernel = value_of(stat, "kernel");
+        statement.anonymous = stat["anon"];
+        statement.file = stat["file"];
+        statement.kernel = stat["kernel"];
         for (const char *key :
              {"slab", "kernel_stack", "pagetables", "sec_pagetables", "percpu", "vmalloc", "zswap"})
-            statement.kernel_objects += value_of(stat, key);
+            statement.kernel_objects += stat[key];
         statement.kernel_objects = std::min(statement.kernel_objects, statement.kernel);
         statement.kernel_pages = statement.kernel - statement.kernel_objects;
         statement.other =

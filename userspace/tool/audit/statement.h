@@ -122,7 +122,6 @@ struct CgroupStatement {
 
 /// stat: its memory.stat. slack: how far the kernel's counters may lag.
 CgroupStatement cgroup_statement(const Account &account, std::optional<std::uint64_t> current,
-                                 const std::map<std::string, std::uint64_t> &stat,
-                                 std::uint64_t slack);
+                                 std::map<std::string, std::uint64_t> stat, std::uint64_t slack);
 
 } // namespace umacct
