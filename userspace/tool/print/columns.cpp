@@ -137,13 +137,6 @@ bool has(const Column &column, Of rows) {
     return (static_cast<unsigned>(column.of) & static_cast<unsigned>(rows)) != 0;
 }
 
-const Column *find(std::string_view name, Of rows) {
-    const auto *const found = std::ranges::find_if(
-        table, [&](const Column &each) { return each.name == name && has(each, rows); });
-
-    return found == table.end() ? nullptr : &*found;
-}
-
 void sort_rows(std::vector<Row> &rows, const Column &by) {
     std::stable_sort(rows.begin(), rows.end(),
                      [&](const Row &a, const Row &b) { return comes_before(by, a, b); });
@@ -213,9 +206,11 @@ std::span<const Column> columns() {
 }
 
 const Column &column(std::string_view name, Of rows, const char *argument) {
+    const auto *const found = std::ranges::find_if(
+        table, [&](const Column &each) { return each.name == name && has(each, rows); });
     std::string known;
 
-    if (const Column *found = find(name, rows))
+    if (found != table.end())
         return *found;
     for (const Column &each : table) {
         if (has(each, rows))
@@ -273,7 +268,7 @@ std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
         usual.push_back(names.substr(0, comma));
         names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
     }
-    chosen.reserve(chosen.size() + usual.size());
+    chosen.reserve(usual.size());
     for (const std::string_view name : usual)
         chosen.push_back(&column(name, rows, "-o"));
     return chosen;
