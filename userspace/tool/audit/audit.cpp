@@ -126,14 +126,11 @@ Json number_or_null(const std::optional<std::uint64_t> &number) {
     return number ? Json(*number) : Json(nullptr);
 }
 
+/// As key_of() has it.
+constexpr const char *pools_key = "driver_pools_bytes";
+
 std::string key_of(const PartForm &form) {
     return std::string(form.name) + "_bytes";
-}
-
-const std::string &pools_key() {
-    static const std::string key = key_of(form_of(Part::driver_pools));
-
-    return key;
 }
 
 Json machine_json(const Statement &machine) {
@@ -142,7 +139,7 @@ Json machine_json(const Statement &machine) {
     for (const PartForm &form : part_forms())
         json[key_of(form)] = machine[form.part];
     if (!machine.pools_known)
-        json[pools_key()] = nullptr;
+        json[pools_key] = nullptr;
     return json;
 }
 
@@ -189,16 +186,14 @@ Json audit_json(const Owners &owners, const Audit &audit) {
 
 // --- the difference from an earlier audit ---------------------------------------
 
-/// A number of an audit; 0 where it isn't known.
-std::int64_t number_of(const Json &object, const std::string &key) {
+/// A number of an audit; empty where it isn't known, or an earlier version of this tool left
+/// it out.
+std::optional<std::int64_t> number_of(const Json &object, const std::string &key) {
     const auto found = object.find(key);
 
-    return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
-/// What is null isn't, and what an earlier version of this tool left out.
-bool is_known(const Json &machine, const std::string &key) {
-    return key != pools_key() || (machine.contains(key) && machine[key].is_number_integer());
+    return found != object.end() && found->is_number_integer()
+               ? std::optional(found->get<std::int64_t>())
+               : std::nullopt;
 }
 
 /// As far as a number goes: what a file says may be anything.
@@ -242,33 +237,33 @@ Json verdict_of(const Json &cgroup) {
     return cgroup.contains("verdict") ? cgroup["verdict"] : Json(nullptr);
 }
 
-/// Later minus earlier, for each number; a cgroup that is in one of them only
-/// counts as nothing in the other.
-Json difference(const Json &later, const Json &earlier) {
+/// Later minus earlier, for each of these keys.
+Json difference(const Json &later, const Json &earlier, const Json &keys) {
+    Json result = Json::object();
+
+    for (const auto &[key, unused] : keys.items())
+        result[key] =
+            difference(number_of(later, key).value_or(0), number_of(earlier, key).value_or(0));
+    return result;
+}
+
+/// Of whole audits; a cgroup that is in one of them only counts as nothing in the other.
+Json audit_difference(const Json &later, const Json &earlier) {
     const Json figures = figures_json({});
-    Json machine = Json::object();
+    Json machine = difference(later["machine"], earlier["machine"], later["machine"]);
     Json cgroups = Json::array();
     std::map<std::string, Json> before = by_path(earlier["cgroups"]);
     std::map<std::string, Json> now = by_path(later["cgroups"]);
     std::map<std::string, Json> both = before;
 
-    for (const auto &[key, value] : later["machine"].items()) {
-        if (is_known(later["machine"], key) && is_known(earlier["machine"], key))
-            machine[key] =
-                difference(value.get<std::int64_t>(), number_of(earlier["machine"], key));
-        else
-            machine[key] = nullptr;
-    }
+    if (!number_of(later["machine"], pools_key) || !number_of(earlier["machine"], pools_key))
+        machine[pools_key] = nullptr;
     both.insert(now.begin(), now.end());
-    for (const auto &[path, unused] : both) {
-        Json row = {{"path", path},
-                    {"verdict_before", verdict_of(before[path])},
-                    {"verdict", verdict_of(now[path])}};
-
-        for (const auto &[key, none] : figures.items())
-            row[key] = difference(number_of(now[path], key), number_of(before[path], key));
-        cgroups.push_back(row);
-    }
+    for (const auto &[path, unused] : both)
+        cgroups.push_back(merged({{"path", path},
+                                  {"verdict_before", verdict_of(before[path])},
+                                  {"verdict", verdict_of(now[path])}},
+                                 difference(now[path], before[path], figures)));
     return {{"machine", machine}, {"cgroups", cgroups}};
 }
 
@@ -301,8 +296,7 @@ std::string bar_of(const Statement &machine, std::size_t width) {
 void print_machine(const Output &output, const Audit &audit, const std::optional<Json> &change) {
     Table table({{}, {}, {"", Align::right}, {"", Align::right}});
     const auto change_of = [&](const std::string &key) {
-        return change && is_known((*change)["machine"], key) ? number_of((*change)["machine"], key)
-                                                             : std::optional<std::int64_t>();
+        return change ? number_of((*change)["machine"], key) : std::nullopt;
     };
 
     for (const PartForm &form : part_forms()) {
@@ -407,7 +401,7 @@ int make(Module &module, const Machine &machine, Output &output, const Options &
     const Audit made = make_audit(module, machine, output, options);
     Json json = audit_json(machine.owners(), made);
     const std::optional<Json> change =
-        earlier ? std::optional(difference(json, *earlier)) : std::nullopt;
+        earlier ? std::optional(audit_difference(json, *earlier)) : std::nullopt;
 
     if (options.svg)
         write_svg(machine, output, *options.svg, made);
