@@ -19,16 +19,14 @@ constexpr std::size_t history_length = 120;
 /// How long a refusal is shown.
 constexpr auto refused_time = 10s;
 
-std::string lower(std::string_view text) {
-    std::string result(text);
-
-    std::transform(result.begin(), result.end(), result.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return result;
-}
-
+/// In whatever case.
 bool contains(std::string_view text, std::string_view part) {
-    return lower(text).find(part) != std::string::npos;
+    const auto same = [](unsigned char a, unsigned char b) {
+        return std::tolower(a) == std::tolower(b);
+    };
+
+    return part.empty() ||
+           std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
 } // namespace
@@ -233,9 +231,7 @@ const Account *TopModel::account(std::uint64_t id) const {
 }
 
 bool TopModel::matches(std::string_view name, std::string_view path) const {
-    const std::string wanted = lower(filter);
-
-    return contains(name, wanted) || contains(path, wanted) || contains(shown(path), wanted);
+    return contains(name, filter) || contains(path, filter) || contains(shown(path), filter);
 }
 
 std::size_t TopModel::selected(const std::vector<TopRow> &rows) {
