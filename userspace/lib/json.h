@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -32,7 +31,6 @@ Json to_json(const Owners &owners, const Event &event);
 void append_json(std::string &to, const Owners &owners, const Account &account,
                  const MemoryController &memory);
 void append_json(std::string &to, const Owners &owners, const Client &client);
-Json to_json(const Owners &owners, const std::vector<Client> &clients);
 /// What it sets and nothing else, with the keys of an account.
 Json to_json(const AccountChange &change);
 /// What a change's document ends with.

@@ -76,7 +76,7 @@ private:
         if (command == UMACCT_CMD_RECLAIM)
             return encode(module_.reclaim);
         if (command == UMACCT_CMD_ACCOUNT_SET)
-            return encode(AccountReply{.enforcement = module_.enforcement});
+            return encode(module_.enforcement);
         status.driver_state = module_.enforcement.driver_state;
         status.reason = module_.enforcement.reason;
         return encode(status);

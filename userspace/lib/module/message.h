@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Values as netlink attributes, and back: one table for each value serves both ways.
+/// Values as netlink attributes, and back, by the tables in fields.h.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,6 @@ struct AccountRequest {
     AccountChange change;
 };
 
-/// What ACCOUNT_SET answers.
-struct AccountReply {
-    Enforcement enforcement;
-};
-
 /// What CLIENT_GET is asked.
 struct ClientRequest {
     std::optional<std::uint64_t> account_id; ///< empty for all
@@ -37,12 +32,12 @@ struct ConfigRequest {
     std::optional<umacct_charge_mode> charge_default;
 };
 
-/// Of the types above and of Status, Reclaim, Account, Client and Event. Attributes of a newer
-/// module are passed over. Throws Error when the payload is malformed.
+/// Of AccountRequest, Status, Reclaim, Account, Enforcement, Client and Event. Attributes of a
+/// newer module are passed over. Throws Error when the payload is malformed.
 template <class Value>
 Value decode(std::span<const std::byte> payload);
 
-/// Of the same.
+/// Of the same, and of the other requests.
 template <class Value>
 Payload encode(const Value &value);
 

@@ -41,10 +41,8 @@ std::vector<Client> Module::clients(std::optional<std::uint64_t> subtree) {
 }
 
 Enforcement Module::set_account(std::uint64_t id, const AccountChange &change) {
-    return decode<AccountReply>(
-               transport_->request(UMACCT_CMD_ACCOUNT_SET,
-                                   encode(AccountRequest{.id = id, .change = change})))
-        .enforcement;
+    return decode<Enforcement>(transport_->request(
+        UMACCT_CMD_ACCOUNT_SET, encode(AccountRequest{.id = id, .change = change})));
 }
 
 Enforcement Module::set_reserve(std::uint64_t bytes) {

@@ -56,17 +56,21 @@ std::uint64_t driver_memory(const Status &status) {
 
 void print_summary_json(const Machine &machine, Output &output, const Summary &summary) {
     Json json = to_json(summary.status);
-    Json accounts = Json::array();
+    const auto all = [&](const auto &values) {
+        Json list = Json::array();
 
-    for (const Account &account : summary.accounts)
-        accounts.push_back(to_json(machine.owners(), account));
+        for (const auto &value : values)
+            list.push_back(to_json(machine.owners(), value));
+        return list;
+    };
+
     json["memory"] = {{"total_bytes", summary.memory.total()},
                       {"free_bytes", summary.memory.free()},
                       {"available_bytes", summary.memory.available()}};
     json["driver_memory_bytes"] = driver_memory(summary.status);
     json["warnings"] = warnings(summary.status);
-    json["top_accounts"] = accounts;
-    json["top_clients"] = to_json(machine.owners(), summary.clients);
+    json["top_accounts"] = all(summary.accounts);
+    json["top_clients"] = all(summary.clients);
     output.document(json);
 }
 
