@@ -265,7 +265,7 @@ void Daemon::tick() {
 void Daemon::take_events() {
     try {
         while (Enforcer::Clock::now() < next_tick_) {
-            const EventBatch batch = connection_.module().receive(0ms);
+            const Received<Event> batch = connection_.module().receive(0ms);
 
             if (batch.gone || batch.overrun) {
                 log_line(Level::warning,

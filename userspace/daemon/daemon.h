@@ -15,7 +15,7 @@
 #include "lib/host/event_file.h"
 #include "lib/host/instance.h"
 #include "lib/machine.h"
-#include "lib/module/connection.h"
+#include "lib/module/module.h"
 
 namespace umacct {
 

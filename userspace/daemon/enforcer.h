@@ -16,7 +16,7 @@
 #include "daemon/set_by_policy.h"
 #include "lib/json.h"
 #include "lib/machine.h"
-#include "lib/module/connection.h"
+#include "lib/module/module.h"
 
 namespace umacct {
 

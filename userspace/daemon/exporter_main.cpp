@@ -13,7 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/signals.h"
 #include "lib/error.h"
-#include "lib/module/netlink.h"
+#include "lib/module/transport.h"
 
 namespace {
 

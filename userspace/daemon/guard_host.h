@@ -11,7 +11,7 @@
 
 #include "daemon/guard.h"
 #include "lib/machine.h"
-#include "lib/module/connection.h"
+#include "lib/module/module.h"
 
 namespace umacct {
 

@@ -7,7 +7,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "lib/error.h"
-#include "lib/module/netlink.h"
+#include "lib/module/transport.h"
 
 int main(int argc, char **argv) {
     CLI::App app("umacctd keeps limits as /etc/umacct.toml and /etc/umacct.toml.d say.\n"

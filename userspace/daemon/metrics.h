@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/machine.h"
-#include "lib/module/connection.h"
+#include "lib/module/module.h"
 
 namespace umacct {
 

@@ -60,7 +60,7 @@ public:
 
     void subscribe() override { module_.subscribed = true; }
 
-    Received receive(std::chrono::milliseconds /*timeout*/) override {
+    Received<Payload> receive(std::chrono::milliseconds /*timeout*/) override {
         module_.status.events_sent += std::exchange(module_.sent_while_watching, 0);
         if (module_.while_watching)
             module_.while_watching();

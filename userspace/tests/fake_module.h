@@ -22,7 +22,8 @@ struct FakeModule {
     Status status;
     std::vector<Account> accounts;
     std::vector<Client> clients;
-    std::vector<Received> to_receive; ///< answers of receive(), in order; gone after the last
+    std::vector<Received<Payload>>
+        to_receive; ///< answers of receive(), in order; gone after the last
 
     std::uint64_t sent_while_watching = 0; ///< added to events_sent by the first receive()
     std::function<void()> while_watching;  ///< called by each receive()

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "lib/error.h"
-#include "lib/module/connection.h"
 #include "tests/fake_module.h"
 
 namespace umacct {
@@ -167,7 +166,7 @@ TEST(Module, TellsEventsAndWhatHappenedToThem) {
     module.subscribe();
     EXPECT_TRUE(fake.subscribed);
 
-    const EventBatch first = module.receive(std::chrono::seconds(1));
+    const Received<Event> first = module.receive(std::chrono::seconds(1));
     ASSERT_EQ(first.events.size(), 2U);
     EXPECT_EQ(first.events[1].sequence, 2U);
     EXPECT_FALSE(first.overrun || first.gone);

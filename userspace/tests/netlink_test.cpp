@@ -16,7 +16,7 @@
 
 #include "lib/error.h"
 #include "lib/host/process.h"
-#include "lib/module/netlink.h"
+#include "lib/module/transport.h"
 
 namespace umacct {
 namespace {

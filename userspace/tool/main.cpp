@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "lib/module/netlink.h"
+#include "lib/module/transport.h"
 #include "tool/app.h"
 #include "tool/top/terminal.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/machine.h"
-#include "lib/module/connection.h"
+#include "lib/module/module.h"
 #include "tool/output.h"
 
 namespace umacct::tool {

@@ -2,7 +2,6 @@
 #include "lib/module/module.h"
 
 #include <cerrno>
-#include <utility>
 
 #include "lib/error.h"
 
@@ -14,8 +13,6 @@ namespace {
 constexpr int dump_attempts = 16;
 
 } // namespace
-
-Module::Module(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
 Status Module::status() {
     return decode<Status>(transport_->request(UMACCT_CMD_STATUS_GET, {}));
@@ -69,14 +66,14 @@ void Module::subscribe() {
     transport_->subscribe();
 }
 
-EventBatch Module::receive(std::chrono::milliseconds timeout) {
-    const Received received = transport_->receive(timeout);
-    EventBatch batch{
+Received<Event> Module::receive(std::chrono::milliseconds timeout) {
+    const Received<Payload> received = transport_->receive(timeout);
+    Received<Event> decoded{
         .events = {}, .overrun = received.overrun, .gone = received.gone, .none = received.none};
 
     for (const Payload &event : received.events)
-        batch.events.push_back(decode<Event>(event));
-    return batch;
+        decoded.events.push_back(decode<Event>(event));
+    return decoded;
 }
 
 template <class Value, class Request>

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lib/module/model.h"
@@ -13,17 +15,10 @@
 
 namespace umacct {
 
-struct EventBatch {
-    std::vector<Event> events;
-    bool overrun = false; ///< this reader was too slow: events were dropped
-    bool gone = false;    ///< the module was unloaded
-    bool none = false;    ///< nothing came in that time
-};
-
 /// Every call may throw RequestError (the module refused) or Error.
 class Module {
 public:
-    explicit Module(std::unique_ptr<Transport> transport);
+    explicit Module(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
     Status status();
     /// Empty when the module keeps no account for that cgroup.
@@ -44,7 +39,7 @@ public:
 
     void subscribe();
     /// Waits for events, no longer than timeout; negative waits for ever.
-    EventBatch receive(std::chrono::milliseconds timeout);
+    Received<Event> receive(std::chrono::milliseconds timeout);
 
 private:
     Enforcement configure(const ConfigRequest &request);
@@ -52,6 +47,24 @@ private:
     std::vector<Value> dump(umacct_cmd command, const Request &request);
 
     std::unique_ptr<Transport> transport_;
+};
+
+/// The module, spoken to when first needed.
+class Connection {
+public:
+    using Connect = std::function<std::unique_ptr<Transport>()>;
+
+    explicit Connection(Connect connect) : connect_(std::move(connect)) {}
+
+    /// Connects on first use. Throws Error: missing when the module isn't loaded.
+    Module &module() { return module_ ? *module_ : module_.emplace(connect_()); }
+
+    /// Lets module() connect anew: what was connected to may be gone.
+    void reset() { module_.reset(); }
+
+private:
+    Connect connect_;
+    std::optional<Module> module_;
 };
 
 } // namespace umacct

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/module/netlink.h"
+#include "lib/module/transport.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -234,9 +234,9 @@ public:
         events_ = std::move(events);
     }
 
-    Received receive(std::chrono::milliseconds timeout) override {
+    Received<Payload> receive(std::chrono::milliseconds timeout) override {
         pollfd ready{nl_socket_get_fd(events_.get()), POLLIN, 0};
-        Received received;
+        Received<Payload> received;
 
         if (poll(&ready, 1, timeout.count() < 0 ? -1 : static_cast<int>(timeout.count())) <= 0) {
             received.none = true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include <umacct.h>
@@ -17,9 +18,11 @@ struct Dump {
     bool interrupted = false; ///< something changed meanwhile: read it again
 };
 
+/// What came of waiting for events, as they are sent or decoded.
+template <class T>
 struct Received {
-    std::vector<Payload> events;
-    bool overrun = false; ///< the socket's buffer was full: events were dropped
+    std::vector<T> events;
+    bool overrun = false; ///< this reader was too slow: events were dropped
     bool gone = false;    ///< the module was unloaded
     bool none = false;    ///< nothing came in that time
 };
@@ -41,7 +44,11 @@ public:
     /// Joins the group that events are sent to.
     virtual void subscribe() = 0;
     /// Waits for events, no longer than timeout; negative waits for ever.
-    virtual Received receive(std::chrono::milliseconds timeout) = 0;
+    virtual Received<Payload> receive(std::chrono::milliseconds timeout) = 0;
 };
+
+/// The real one: generic netlink through libnl. Throws Error: missing when the module isn't
+/// loaded.
+std::unique_ptr<Transport> connect_netlink();
 
 } // namespace umacct

@@ -51,7 +51,7 @@ public:
         bool overrun = false;
 
         while (true) {
-            const EventBatch batch =
+            const Received<Event> batch =
                 module_.receive(overrun ? quiet_time : std::chrono::milliseconds(look_interval));
             const std::vector<std::string> steps = steps_.take();
 
