@@ -6,11 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "lib/owners/docker.h"
-#include "lib/owners/kubelet.h"
-#include "lib/owners/podman.h"
-#include "lib/owners/podman_database.h"
-#include "lib/owners/spec.h"
+#include "lib/owners/runtimes.h"
 #include "tests/podman_database.h"
 #include "tests/sandbox.h"
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/description.h"
+#include "lib/owners/runtimes.h"
 
 #include <algorithm>
 #include <cstddef>
 
 #include <fmt/format.h>
 
-#include "lib/owners/state_file.h"
 #include "lib/text.h"
 
 namespace umacct {

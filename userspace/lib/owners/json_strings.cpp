@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/json_strings.h"
+#include "lib/owners/runtimes.h"
 
 #include <cstddef>
 #include <optional>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/kubelet.h"
+#include "lib/owners/runtimes.h"
 
 #include <sstream>
 #include <vector>
-
-#include "lib/owners/owner.h"
 
 namespace umacct {
 

@@ -2,9 +2,6 @@
 #include "lib/owners/owners.h"
 
 #include "lib/host/cgroup.h"
-#include "lib/owners/containerd.h"
-#include "lib/owners/docker.h"
-#include "lib/owners/podman.h"
 
 namespace umacct {
 

@@ -12,9 +12,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "lib/owners/kubelet.h"
-#include "lib/owners/owner.h"
-#include "lib/owners/state_file.h"
+#include "lib/owners/runtimes.h"
 
 namespace umacct {
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/podman.h"
+#include "lib/owners/runtimes.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <sstream>
 #include <utility>
-
-#include "lib/owners/json_strings.h"
-#include "lib/owners/owner.h"
-#include "lib/owners/podman_database.h"
 
 namespace umacct {
 

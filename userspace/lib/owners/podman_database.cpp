@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/owners/podman_database.h"
+#include "lib/owners/runtimes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,9 +10,6 @@
 
 #include <dlfcn.h>
 #include <sqlite3.h>
-
-#include "lib/owners/json_strings.h"
-#include "lib/owners/owner.h"
 
 namespace umacct {
 

@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "lib/owners/docker.h"
-#include "lib/owners/kubelet.h"
-#include "lib/owners/podman.h"
-#include "lib/owners/podman_database.h"
-#include "lib/owners/spec.h"
+#include "lib/owners/runtimes.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace umacct;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What container runtimes and the kubelet wrote down about containers, and where. The
+/// read_...() functions make an answer of a file's text, in a child: see state_file.h.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "lib/owners/owner.h"
+#include "lib/owners/state_file.h"
+
+namespace umacct {
+
+// --- what they tell ---------------------------------------------------------------
+
+/// What a runtime wrote down about a container for people: what it is called, what it was made
+/// from and what was stuck on it.
+struct Description {
+    std::string name;
+    std::string image;               ///< as the runtime has it, mostly with a tag or a digest
+    std::vector<std::string> labels; ///< "KEY=VALUE"
+
+    /// One that is too long is left out: cut off, it would be another one.
+    void add_label(std::string_view key, std::string_view value);
+
+    /// For the answer of a child that read a runtime's file: the name, the image, the labels, of
+    /// harmless characters. No lines for nothing.
+    std::string lines() const;
+
+    /// The same, read.
+    static Description of(std::span<const std::string> lines);
+};
+
+/// An image's name as one word of harmless characters; empty for one that is too long.
+std::string clean_image(std::string_view image);
+
+/// A container that Kubernetes manages, or a pod.
+struct KubeName {
+    std::string name_space;
+    std::string pod;
+    std::string container; ///< empty for a pod
+};
+
+using KubeNames = std::unordered_map<std::string, KubeName>;
+
+/// Of clean names; empty where one that is needed is missing.
+std::optional<KubeName> make_kube_name(std::string_view name_space, std::string_view pod,
+                                       std::string_view container);
+
+/// The strings of a JSON document, read without building it: what is nested deeply or has many
+/// members costs no more than its bytes. Calls visit for each in order. keys: the way to it from
+/// the top, a member's name or an element's number for each level; what is further down than a
+/// few levels is left out. Whether the text is JSON; ends at the first mistake.
+bool for_each_json_string(
+    const std::string &text,
+    const std::function<void(std::span<const std::string> keys, const std::string &value)> &visit);
+
+// --- Kubernetes: the names that the kubelet gives to logs, and to what it asks for --------
+
+/// "k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT", the name that runtimes give what the
+/// kubelet asks for.
+std::optional<KubeName> kube_name_of(std::string_view name);
+/// The same of what holds a pod's namespaces and nothing else: the pod's uid.
+std::optional<std::string> sandbox_of_pod(std::string_view name);
+/// The folder of a pod's logs, "NAMESPACE_POD_UID": its name by its uid.
+std::optional<std::pair<std::string, KubeName>> pod_of_log(std::string_view folder);
+/// The link to a container's log, "POD_NAMESPACE_CONTAINER-ID.log": its name by its id.
+std::optional<std::pair<std::string, KubeName>> container_of_log(std::string_view file);
+
+/// By uid.
+KubeNames kubelet_pods(StateFiles &files);
+/// By id.
+KubeNames kubelet_containers(StateFiles &files);
+
+// --- containerd, and the config.json of an OCI runtime that CRI-O keeps as well -----------
+
+/// What counts of it.
+struct RuntimeSpec {
+    std::string cgroups_path;
+    std::optional<KubeName> kube_name;
+    Description description; ///< the name that nerdctl gave
+};
+
+/// Empty where there is no such file.
+std::optional<RuntimeSpec> ask_spec(StateFiles &files, const std::filesystem::path &file);
+/// The same as lines: the path, the three of the Kubernetes name, the description's.
+std::string read_spec(const std::string &text);
+
+std::optional<RuntimeSpec> containerd_spec(StateFiles &files, const std::string &id);
+/// The containers whose cgroup is at a path that doesn't say so: "/NAMESPACE/ID", or
+/// whatever its maker asked for; by that path.
+std::unordered_map<std::string, Owner> containerd_owners(StateFiles &files);
+
+// --- Docker --------------------------------------------------------------------------
+
+/// Empty where it isn't known. user: of a rootless Docker.
+Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+/// A container's config.v2.json, as a description's lines.
+std::string read_docker_config(const std::string &text);
+/// Where daemon.json says that containers are kept.
+std::string read_docker_settings(const std::string &text);
+
+// --- Podman and CRI-O, which both keep their containers in containers/storage ---------------
+
+/// Name and image, as they are stored for every program that uses that storage; empty where it
+/// isn't known. user: of a rootless Podman.
+Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+/// The same of a container of Podman's, with its labels where its database can be read.
+Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+/// The ids of the containers that CRI-O keeps for pods as a whole, by the pod's uid.
+std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files);
+/// What CRI-O wrote down about a container.
+std::optional<RuntimeSpec> crio_spec(StateFiles &files, const std::string &id);
+
+/// Sorted lines of "ID NAME" or "ID NAME IMAGE", from a containers.json.
+std::string read_storage(const std::string &text);
+/// Where storage.conf says that containers are kept.
+std::string read_storage_settings(const std::string &text);
+
+/// What Podman's database below a storage folder says of a container, which alone has its labels:
+/// SQLite's since Podman 4.8; BoltDB, before, isn't read. Nothing where there is no database, or
+/// no SQLite on the machine. A container that it doesn't have yet has an empty one. user: of a
+/// rootless Podman.
+std::optional<Description> container_in_database(StateFiles &files,
+                                                 const std::filesystem::path &storage,
+                                                 const std::string &id, std::optional<uid_t> user);
+/// An empty line, and lines of "ID WHAT", where WHAT is a line of a Description, sorted by ID;
+/// empty if the text is no such database.
+std::string read_podman_database(const std::string &text);
+
+} // namespace umacct
