@@ -10,13 +10,13 @@
 #include <system_error>
 #include <thread>
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/host/library.h"
 
 namespace umacct {
 
@@ -39,47 +39,26 @@ bool wait_until(Done done) {
     return false;
 }
 
-/// libsystemd, loaded when a scope needs it: the six libraries that it needs itself would
-/// cost each start of a program more than everything else.
-class Libsystemd {
-    /// A function of whatever type.
-    struct Symbol {
-        void *address;
-
-        template <class Function>
-        operator Function *() const {
-            return reinterpret_cast<Function *>(address);
-        }
-    };
-
-    Symbol find(const char *name) const {
-        void *address = handle_ == nullptr ? nullptr : dlsym(handle_, name);
-
-        if (address == nullptr)
-            throw Error(Failure::failed, fmt::format("systemd can't be asked: {}", dlerror()),
-                        "it takes the library libsystemd.so.0");
-        return {address};
-    }
-
-    void *handle_ = dlopen("libsystemd.so.0", RTLD_LAZY | RTLD_LOCAL);
-
-public:
-    decltype(&sd_bus_open_system) open_system = find("sd_bus_open_system");
-    decltype(&sd_bus_flush_close_unref) close = find("sd_bus_flush_close_unref");
-    decltype(&sd_bus_match_signal) match_signal = find("sd_bus_match_signal");
-    decltype(&sd_bus_process) process = find("sd_bus_process");
-    decltype(&sd_bus_wait) wait = find("sd_bus_wait");
-    decltype(&sd_bus_call) call = find("sd_bus_call");
+struct Libsystemd {
+    Library library{"libsystemd.so.0", "systemd can't be asked"};
+    decltype(&sd_bus_open_system) open_system = library.find("sd_bus_open_system");
+    decltype(&sd_bus_flush_close_unref) close = library.find("sd_bus_flush_close_unref");
+    decltype(&sd_bus_match_signal) match_signal = library.find("sd_bus_match_signal");
+    decltype(&sd_bus_process) process = library.find("sd_bus_process");
+    decltype(&sd_bus_wait) wait = library.find("sd_bus_wait");
+    decltype(&sd_bus_call) call = library.find("sd_bus_call");
     decltype(&sd_bus_message_new_method_call) new_method_call =
-        find("sd_bus_message_new_method_call");
-    decltype(&sd_bus_message_unref) message_unref = find("sd_bus_message_unref");
-    decltype(&sd_bus_message_read) read = find("sd_bus_message_read");
-    decltype(&sd_bus_message_append) append = find("sd_bus_message_append");
-    decltype(&sd_bus_message_append_array) append_array = find("sd_bus_message_append_array");
-    decltype(&sd_bus_message_open_container) open_container = find("sd_bus_message_open_container");
+        library.find("sd_bus_message_new_method_call");
+    decltype(&sd_bus_message_unref) message_unref = library.find("sd_bus_message_unref");
+    decltype(&sd_bus_message_read) read = library.find("sd_bus_message_read");
+    decltype(&sd_bus_message_append) append = library.find("sd_bus_message_append");
+    decltype(&sd_bus_message_append_array) append_array =
+        library.find("sd_bus_message_append_array");
+    decltype(&sd_bus_message_open_container) open_container =
+        library.find("sd_bus_message_open_container");
     decltype(&sd_bus_message_close_container) close_container =
-        find("sd_bus_message_close_container");
-    decltype(&sd_bus_error_free) error_free = find("sd_bus_error_free");
+        library.find("sd_bus_message_close_container");
+    decltype(&sd_bus_error_free) error_free = library.find("sd_bus_error_free");
 };
 
 const Libsystemd &lib() {

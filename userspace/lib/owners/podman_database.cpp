@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include <dlfcn.h>
 #include <sqlite3.h>
+
+#include "lib/host/library.h"
 
 namespace umacct {
 
@@ -19,61 +20,43 @@ namespace {
 constexpr const char *places[] = {"db.sql", "libpod/db.sql"};
 constexpr const char *query = "SELECT ID, JSON FROM ContainerConfig ORDER BY ID";
 
-/// SQLite, loaded when there is a container of Podman's. Where it is missing, which it isn't
-/// beside a Podman that is linked with it, labels are unknown.
-class Sqlite {
-    template <class Function>
-    void find(Function *&function, const char *name) {
-        function =
-            handle_ == nullptr ? nullptr : reinterpret_cast<Function *>(dlsym(handle_, name));
-        complete_ = complete_ && function != nullptr;
-    }
-
-    void *handle_ = dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_LOCAL);
-    bool complete_ = true;
-
-public:
-    Sqlite() {
-        find(open, "sqlite3_open");
-        find(configure, "sqlite3_db_config");
-        find(deserialize, "sqlite3_deserialize");
-        find(prepare, "sqlite3_prepare_v2");
-        find(step, "sqlite3_step");
-        find(column, "sqlite3_column_blob");
-        find(column_size, "sqlite3_column_bytes");
-        find(finalize, "sqlite3_finalize");
-        find(close, "sqlite3_close_v2");
-    }
-
-    bool is_there() const { return complete_; }
-
-    decltype(&sqlite3_open) open = nullptr;
-    decltype(&sqlite3_db_config) configure = nullptr;
-    decltype(&sqlite3_deserialize) deserialize = nullptr;
-    decltype(&sqlite3_prepare_v2) prepare = nullptr;
-    decltype(&sqlite3_step) step = nullptr;
-    decltype(&sqlite3_column_blob) column = nullptr;
-    decltype(&sqlite3_column_bytes) column_size = nullptr;
-    decltype(&sqlite3_finalize) finalize = nullptr;
-    decltype(&sqlite3_close_v2) close = nullptr;
+struct Sqlite {
+    Library library{"libsqlite3.so.0", "what Podman's containers are called isn't known"};
+    decltype(&sqlite3_open) open = library.find("sqlite3_open");
+    decltype(&sqlite3_db_config) configure = library.find("sqlite3_db_config");
+    decltype(&sqlite3_deserialize) deserialize = library.find("sqlite3_deserialize");
+    decltype(&sqlite3_prepare_v2) prepare = library.find("sqlite3_prepare_v2");
+    decltype(&sqlite3_step) step = library.find("sqlite3_step");
+    decltype(&sqlite3_column_blob) column = library.find("sqlite3_column_blob");
+    decltype(&sqlite3_column_bytes) column_size = library.find("sqlite3_column_bytes");
+    decltype(&sqlite3_finalize) finalize = library.find("sqlite3_finalize");
+    decltype(&sqlite3_close_v2) close = library.find("sqlite3_close_v2");
 };
 
-const Sqlite &lib() {
-    static const Sqlite loaded;
+/// Loaded when there is a container of Podman's. Null where it is missing, which it isn't beside
+/// a Podman that is linked with it: labels are unknown then.
+const Sqlite *lib() {
+    static const auto loaded = []() -> std::optional<Sqlite> {
+        try {
+            return Sqlite();
+        } catch (const Error &) {
+            return std::nullopt;
+        }
+    }();
 
-    return loaded;
+    return loaded ? &*loaded : nullptr;
 }
 
 struct Close {
-    void operator()(sqlite3 *database) const { lib().close(database); }
+    void operator()(sqlite3 *database) const { lib()->close(database); }
 
-    void operator()(sqlite3_stmt *rows) const { lib().finalize(rows); }
+    void operator()(sqlite3_stmt *rows) const { lib()->finalize(rows); }
 };
 
 /// The database is the text, which is not written to: no file is opened, and none is locked.
 std::unique_ptr<sqlite3, Close> open_text(const std::string &text) {
     sqlite3 *raw = nullptr;
-    const int opened = lib().open(":memory:", &raw);
+    const int opened = lib()->open(":memory:", &raw);
     std::unique_ptr<sqlite3, Close> database(raw);
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): SQLITE_DESERIALIZE_READONLY
     auto *bytes = reinterpret_cast<unsigned char *>(const_cast<char *>(text.data()));
@@ -81,8 +64,9 @@ std::unique_ptr<sqlite3, Close> open_text(const std::string &text) {
 
     // Its owner may have put views and triggers into it.
     if (opened != SQLITE_OK ||
-        lib().configure(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr) != SQLITE_OK ||
-        lib().deserialize(raw, "main", bytes, size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+        lib()->configure(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr) != SQLITE_OK ||
+        lib()->deserialize(raw, "main", bytes, size, size, SQLITE_DESERIALIZE_READONLY) !=
+            SQLITE_OK)
         return nullptr;
     return database;
 }
@@ -90,18 +74,18 @@ std::unique_ptr<sqlite3, Close> open_text(const std::string &text) {
 std::unique_ptr<sqlite3_stmt, Close> rows_of(sqlite3 *database) {
     sqlite3_stmt *rows = nullptr;
 
-    lib().prepare(database, query, -1, &rows, nullptr);
+    lib()->prepare(database, query, -1, &rows, nullptr);
     return std::unique_ptr<sqlite3_stmt, Close>(rows);
 }
 
 /// Podman writes text as a blob.
 std::string column_of(sqlite3_stmt *row, int column) {
-    const void *bytes = lib().column(row, column);
+    const void *bytes = lib()->column(row, column);
 
     if (bytes == nullptr)
         return "";
     return {static_cast<const char *>(bytes),
-            static_cast<std::size_t>(lib().column_size(row, column))};
+            static_cast<std::size_t>(lib()->column_size(row, column))};
 }
 
 Description description_in(const std::string &config) {
@@ -124,7 +108,7 @@ std::optional<Description> container_in_database(StateFiles &files,
                                                  const std::filesystem::path &storage,
                                                  const std::string &id, std::optional<uid_t> user) {
     // Before a child is to use it, which can't load it any more.
-    if (!lib().is_there())
+    if (lib() == nullptr)
         return std::nullopt;
     for (const char *place : places) {
         const StateFiles::Lines &lines = files.ask(storage / place, read_podman_database, user);
@@ -143,14 +127,14 @@ std::optional<Description> container_in_database(StateFiles &files,
 }
 
 std::string read_podman_database(const std::string &text) {
-    const auto database = lib().is_there() ? open_text(text) : nullptr;
+    const auto database = lib() != nullptr ? open_text(text) : nullptr;
     const auto rows = database ? rows_of(database.get()) : nullptr;
     std::string answer = "\n";
 
     if (!rows)
         return "";
     int more = SQLITE_ROW;
-    while ((more = lib().step(rows.get())) == SQLITE_ROW) {
+    while ((more = lib()->step(rows.get())) == SQLITE_ROW) {
         const std::string id = column_of(rows.get(), 0);
 
         if (!is_container_id(id))
