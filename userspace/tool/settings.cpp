@@ -36,15 +36,41 @@ void add_mode_options(CLI::App &verb, ModeOptions &options, const char *whose, c
     verb.add_option("MODE", options.mode, modes);
 }
 
-std::vector<Account> listed_accounts(Module &module, const Machine &machine,
-                                     const std::optional<std::string> &target,
-                                     bool (*worth)(const Account &account)) {
-    if (target)
-        return {read_account(module, machine.cgroups(), machine.resolve(*target))};
+int list_accounts(Session &session, const std::optional<std::string> &target,
+                  const ListOptions &options, const AccountList &list) {
+    Module &module = session.module();
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
+    std::vector<Account> accounts;
 
-    std::vector<Account> accounts = module.accounts();
-    std::erase_if(accounts, [&](const Account &account) { return !worth(account); });
-    return accounts;
+    if (target) {
+        accounts = {read_account(module, machine.cgroups(), machine.resolve(*target))};
+    } else {
+        accounts = module.accounts();
+        std::erase_if(accounts, [&](const Account &account) { return !list.worth(account); });
+    }
+    const auto shown = chosen_columns(options, Of::accounts, list.columns);
+    const Binders binders(module, machine.owners(), accounts);
+    const std::vector<Row> rows =
+        account_rows(machine, accounts, binders, column(options.sort, Of::accounts, "--sort"));
+    const auto binder_of = [&](const Row &row) -> Json {
+        const std::string path = binders.path(*row.account);
+
+        return {{"effective_path", path.empty() ? Json(nullptr) : Json(path)}};
+    };
+
+    if (output.json) {
+        print_json(output, machine.owners(), list.members, "accounts", rows,
+                   list.binders ? binder_of : std::function<Json(const Row &)>());
+        return 0;
+    }
+    if (!options.no_header && !list.head.empty())
+        fmt::print(output.out, "{}{}", list.head, rows.empty() ? "" : "\n");
+    if (rows.empty())
+        fmt::print(output.out, "{}", list.none);
+    else
+        print_rows(output, rows, shown, Of::accounts, !options.no_header);
+    return 0;
 }
 
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change) {
@@ -71,10 +97,11 @@ void print_change(const Output &output, const std::string &what, const std::stri
     fmt::print(output.out, "{}\n", change_text(what, before, after));
 }
 
-int change_account(Module &module, const Machine &machine, Output &output, const Target &target,
-                   const AccountChange &change) {
+int change_account(Session &session, const Target &target, const AccountChange &change) {
+    Module &module = session.module();
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
     const Account before = read_account(module, machine.cgroups(), target);
-
     const Enforcement made = set_account(module, target, change);
     const Account after = read_account(module, machine.cgroups(), target);
     const std::string name = display_path(machine.owners(), target.path);

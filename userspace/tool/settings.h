@@ -4,7 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "lib/machine.h"
 #include "lib/module/module.h"
@@ -12,6 +15,8 @@
 #include "tool/print/columns.h"
 
 namespace umacct::tool {
+
+struct Session;
 
 /// "TARGET MODE" of a verb that sets one thing, or lists it.
 struct ModeOptions {
@@ -27,18 +32,26 @@ struct ModeOptions {
 /// TARGET and MODE, and what every list takes. whose, modes: their help.
 void add_mode_options(CLI::App &verb, ModeOptions &options, const char *whose, const char *modes);
 
-/// What such a verb lists: the target, or of all accounts those that are worth it.
-std::vector<Account> listed_accounts(Module &module, const Machine &machine,
-                                     const std::optional<std::string> &target,
-                                     bool (*worth)(const Account &account));
+/// What of accounts such a verb lists.
+struct AccountList {
+    bool (*worth)(const Account &account); ///< one of all accounts
+    std::vector<std::string_view> columns; ///< without -o
+    const char *none = "";                 ///< to say where there are none
+    std::string head = {};                 ///< to say before them, unless --no-header is given
+    Json members = Json::object();         ///< of the document, before them
+    bool binders = false;                  ///< in JSON, too: the paths of whose limit binds
+};
+
+/// Lists the target, or all accounts that are worth it; always 0.
+int list_accounts(Session &session, const std::optional<std::string> &target,
+                  const ListOptions &options, const AccountList &list);
 
 /// Sets it; an error names the target and the option.
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change);
 
 /// Sets it, and prints every setting that was asked for, before and after. Returns the
 /// exit code.
-int change_account(Module &module, const Machine &machine, Output &output, const Target &target,
-                   const AccountChange &change);
+int change_account(Session &session, const Target &target, const AccountChange &change);
 
 /// "reserve off -> 4.00 GiB"
 std::string change_text(const std::string &what, const std::string &before,

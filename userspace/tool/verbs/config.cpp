@@ -111,14 +111,15 @@ struct Found {
     AccountChange change;
 };
 
-int apply(Module &module, const Machine &machine, Output &output, const std::string &word) {
-    const Found found(machine, word);
+int apply(Session &session, const std::string &word) {
+    session.module(); // whether it is there comes first
+    const Found found(session.machine, word);
 
     if (!found.change.empty())
-        return change_account(module, machine, output, found.target, found.change);
-    if (output.json)
-        output.document({{"accounts", Json::array()}});
-    output.note("no rule is for it");
+        return change_account(session, found.target, found.change);
+    if (session.output.json)
+        session.output.document({{"accounts", Json::array()}});
+    session.output.note("no rule is for it");
     return 0;
 }
 
@@ -214,7 +215,7 @@ int config(Session &session, const Options &options) {
         throw Error(Failure::usage, "TARGET is missing: whose rule is it?",
                     fmt::format("for example: umacct config {} ollama.service", action));
     if (action == "apply")
-        return apply(session.module(), session.machine, session.output, *options.target);
+        return apply(session, *options.target);
     if (action == "explain")
         return explain(session.machine, session.output, *options.target);
     return action == "check" ? check(session.machine, session.output)

@@ -14,10 +14,11 @@ namespace umacct::tool {
 
 namespace {
 
-int reclaim(Module &module, Output &output) {
+int reclaim(Session &session) {
+    const Output &output = session.output;
     Reclaim made;
 
-    request_change("", {}, [&] { made = module.reclaim(); });
+    request_change("", {}, [&] { made = session.module().reclaim(); });
     if (output.json)
         output.document(to_json(made));
     else
@@ -30,7 +31,7 @@ int reclaim(Module &module, Output &output) {
 
 Action add_reclaim(CLI::App &verb) {
     add_examples(verb, "umacct reclaim");
-    return [](Session &session) { return reclaim(session.module(), session.output); };
+    return reclaim;
 }
 
 } // namespace umacct::tool

@@ -25,8 +25,9 @@ std::string format_reserve(std::uint64_t bytes) {
     return bytes == 0 ? "off" : format_size(bytes);
 }
 
-int reserve(Module &module, const Machine &machine, Output &output,
-            const std::optional<std::string> &size) {
+int reserve(Session &session, const std::optional<std::string> &size) {
+    Module &module = session.module();
+    const Output &output = session.output;
     const Status before = module.status();
     Status status = before;
     Enforcement made;
@@ -39,7 +40,7 @@ int reserve(Module &module, const Machine &machine, Output &output,
         status = module.status();
     }
 
-    const std::uint64_t available = machine.meminfo().available();
+    const std::uint64_t available = session.machine.meminfo().available();
     const Json pools_json = status.pools ? Json(*status.pools) : Json(nullptr);
     if (output.json)
         output.document(merged({{"reserve_bytes", status.reserve},
@@ -69,9 +70,7 @@ Action add_reserve(CLI::App &verb) {
     add_examples(verb, "umacct reserve\n"
                        "umacct reserve 4G\n"
                        "umacct reserve off");
-    return [size](Session &session) {
-        return reserve(session.module(), session.machine, session.output, *size);
-    };
+    return [size](Session &session) { return reserve(session, *size); };
 }
 
 } // namespace umacct::tool
