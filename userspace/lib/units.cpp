@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <optional>
 
 #include <fmt/format.h>
@@ -40,16 +41,19 @@ std::optional<std::uint64_t> size_factor(std::string_view unit) {
     return factor;
 }
 
+struct Unit {
+    std::string_view name;
+    std::uint64_t size;
+};
+
+/// From the largest on.
+constexpr std::array times{Unit{"s", 1'000'000'000}, Unit{"ms", 1'000'000}, Unit{"us", 1'000},
+                           Unit{"ns", 1}};
+
 std::optional<std::uint64_t> time_factor(std::string_view unit) {
-    if (unit == "s")
-        return 1'000'000'000;
-    if (unit == "ms")
-        return 1'000'000;
-    if (unit == "us")
-        return 1'000;
-    if (unit == "ns")
-        return 1;
-    return std::nullopt;
+    const auto *found = std::ranges::find(times, unit, &Unit::name);
+
+    return found == times.end() ? std::nullopt : std::optional(found->size);
 }
 
 /// Takes the leading decimal digits off text.
@@ -67,16 +71,12 @@ std::optional<std::uint64_t> scale(std::string_view whole, std::string_view frac
     std::uint64_t numerator = 0;
     std::uint64_t denominator = 1;
 
-    for (const char digit : whole) {
-        if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
-            __builtin_add_overflow(value, static_cast<std::uint64_t>(digit - '0'), &value))
-            return std::nullopt;
-    }
+    if (std::from_chars(whole.data(), whole.data() + whole.size(), value).ec != std::errc())
+        return std::nullopt;
     // In integers: a double would round what a user can write exactly.
-    for (const char digit : fraction) {
-        numerator = numerator * 10 + static_cast<std::uint64_t>(digit - '0');
+    std::from_chars(fraction.data(), fraction.data() + fraction.size(), numerator);
+    for (std::size_t i = 0; i < fraction.size(); ++i)
         denominator *= 10;
-    }
     // Two steps, as numerator * factor may be wider than 64 bits.
     const std::uint64_t part =
         factor / denominator * numerator + factor % denominator * numerator / denominator;
@@ -89,15 +89,10 @@ std::optional<std::uint64_t> scale(std::string_view whole, std::string_view frac
 /// Bytes in hundredths of the largest unit, up to GiB, of which there is at least one.
 struct Scaled {
     std::uint64_t hundredths = 0;
-    const char *unit = nullptr; ///< null below 1 KiB
+    std::string_view unit; ///< empty below 1 KiB
 };
 
 Scaled scaled(std::uint64_t bytes) {
-    struct Unit {
-        const char *name;
-        std::uint64_t size;
-    };
-
     static constexpr std::array units{Unit{"GiB", gib}, Unit{"MiB", mib}, Unit{"KiB", kib}};
 
     for (const Unit &unit : units) {
@@ -140,37 +135,38 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, UnitFactor un
     return value;
 }
 
+/// The same; throws Error when it can't be read, either.
+std::uint64_t parse(std::string_view text, UnitFactor unit_factor, const char *what,
+                    const char *hint) {
+    if (const auto value = parse_quantity(text, unit_factor))
+        return *value;
+    throw Error(Failure::usage, fmt::format("'{}' is not a {}", text, what), hint);
+}
+
 } // namespace
 
 std::uint64_t parse_size(std::string_view text) {
-    if (const auto value = parse_quantity(text, size_factor))
-        return *value;
-    throw Error(Failure::usage, fmt::format("'{}' is not a size", text),
-                "write a size as 40G, 512M, 1.5GiB or a number of bytes");
+    return parse(text, size_factor, "size",
+                 "write a size as 40G, 512M, 1.5GiB or a number of bytes");
 }
 
 std::uint64_t parse_limit(std::string_view text) {
     if (text == "max")
         return UMACCT_UNLIMITED;
-    if (const auto value = parse_quantity(text, size_factor))
-        return *value;
-    throw Error(Failure::usage, fmt::format("'{}' is not a size", text),
-                "write a size as 40G, 512M, 1.5GiB or a number of bytes, or max for no limit");
+    return parse(text, size_factor, "size",
+                 "write a size as 40G, 512M, 1.5GiB or a number of bytes, or max for no limit");
 }
 
 std::uint64_t parse_time(std::string_view text) {
     if (text == "off" || text == "0")
         return 0;
-    if (const auto value = parse_quantity(text, time_factor))
-        return *value;
-    throw Error(Failure::usage, fmt::format("'{}' is not a time", text),
-                "write a time as 500us, 20ms or 1s, or off");
+    return parse(text, time_factor, "time", "write a time as 500us, 20ms or 1s, or off");
 }
 
 std::string format_size(std::uint64_t bytes) {
     const Scaled size = scaled(bytes);
 
-    if (size.unit == nullptr)
+    if (size.unit.empty())
         return fmt::format("{} B", bytes);
     return fmt::format("{}.{:02} {}", size.hundredths / 100, size.hundredths % 100, size.unit);
 }
@@ -179,7 +175,7 @@ std::string format_short(std::uint64_t bytes) {
     const Scaled size = scaled(bytes);
     const std::uint64_t tenths = (size.hundredths + 5) / 10;
 
-    if (size.unit == nullptr || size.hundredths < 10000)
+    if (size.unit.empty() || size.hundredths < 10000)
         return format_size(bytes);
     if (tenths < 10000)
         return fmt::format("{}.{} {}", tenths / 10, tenths % 10, size.unit);
@@ -206,11 +202,11 @@ std::string format_percent(double percent) {
 std::string format_time(std::uint64_t ns) {
     if (ns == 0)
         return "off";
-    if (ns >= 1'000'000'000)
-        return fmt::format("{:g} s", static_cast<double>(ns) / 1e9);
-    if (ns >= 1'000'000)
-        return fmt::format("{:g} ms", static_cast<double>(ns) / 1e6);
-    return fmt::format("{:g} us", static_cast<double>(ns) / 1e3);
+    // A time of less than a microsecond is told in these, too.
+    const auto *unit = std::ranges::find_if(
+        times, [ns](const Unit &each) { return ns >= each.size || each.name == "us"; });
+    return fmt::format("{:g} {}", static_cast<double>(ns) / static_cast<double>(unit->size),
+                       unit->name);
 }
 
 std::string format_elapsed(std::uint64_t ns) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/owners/target.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -25,27 +26,33 @@ constexpr const char *target_hint =
     "cgroup";
 
 /// What the user says that it is.
-enum class Kind { any, path, unit, container, pod, pid };
+enum class Kind { any, path, owner, pid };
+
+struct Prefix {
+    std::string_view text;
+    Kind kind;
+    const char *what; ///< that there is none of
+    std::optional<OwnerKind> owner = {};
+};
+
+constexpr std::array prefixes{Prefix{"path:", Kind::path, "cgroup"},
+                              Prefix{"unit:", Kind::owner, "unit", OwnerKind::unit},
+                              Prefix{"container:", Kind::owner, "container", OwnerKind::container},
+                              Prefix{"pod:", Kind::owner, "pod", OwnerKind::pod},
+                              Prefix{"pid:", Kind::pid, "process"},
+                              Prefix{"", Kind::any, "cgroup"}};
 
 struct Word {
     std::string_view all;  ///< as it was written
     std::string_view text; ///< without its prefix
-    Kind kind = Kind::any;
+    const Prefix &prefix;
 };
 
 Word read_word(std::string_view all) {
-    static constexpr std::array<std::pair<std::string_view, Kind>, 5> prefixes{
-        {{"path:", Kind::path},
-         {"unit:", Kind::unit},
-         {"container:", Kind::container},
-         {"pod:", Kind::pod},
-         {"pid:", Kind::pid}}};
+    const auto *prefix = std::ranges::find_if(
+        prefixes, [all](const Prefix &each) { return all.starts_with(each.text); });
 
-    for (const auto &[prefix, kind] : prefixes) {
-        if (all.starts_with(prefix))
-            return {.all = all, .text = all.substr(prefix.size()), .kind = kind};
-    }
-    return {.all = all, .text = all};
+    return {.all = all, .text = all.substr(prefix->text.size()), .prefix = *prefix};
 }
 
 bool is_number(std::string_view text) {
@@ -91,7 +98,7 @@ std::optional<Target> by_path(const Word &word, const Cgroups &cgroups) {
     if (text.starts_with('/'))
         return at_path(word, absolute_path(text, cgroups), cgroups);
     const std::string path = absolute_path(join_path("/", text), cgroups);
-    if (word.kind == Kind::path || cgroups.exists(path))
+    if (word.prefix.kind == Kind::path || cgroups.exists(path))
         return at_path(word, path, cgroups);
     return std::nullopt;
 }
@@ -125,12 +132,7 @@ bool is_named(const Owner &owner, std::string_view text) {
 
 /// How the word means this owner, if it does.
 std::optional<FoundBy> matches(const Owner &owner, const Word &word) {
-    const bool wanted = word.kind == Kind::any ||
-                        (word.kind == Kind::unit && owner.kind == OwnerKind::unit) ||
-                        (word.kind == Kind::container && owner.kind == OwnerKind::container) ||
-                        (word.kind == Kind::pod && owner.kind == OwnerKind::pod);
-
-    if (!wanted)
+    if (owner.kind != word.prefix.owner.value_or(owner.kind))
         return std::nullopt;
     if (owner.kind == OwnerKind::unit) {
         if (owner.id == word.text || owner.id == fmt::format("{}.service", word.text))
@@ -237,33 +239,32 @@ bool is_made_inside(std::string_view path, const Owners &owners) {
 }
 
 Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners) {
-    static constexpr std::array<const char *, 6> kinds{"cgroup",    "cgroup", "unit",
-                                                       "container", "pod",    "process"};
     const Word word = read_word(text);
-    const char *kind = kinds.at(static_cast<std::size_t>(word.kind));
+    const Kind kind = word.prefix.kind;
+    const char *what = word.prefix.what;
 
     if (word.text.empty())
         throw Error(Failure::usage,
                     text.empty() ? "TARGET is empty"
-                                 : fmt::format("TARGET '{}' names no {}", text, kind),
+                                 : fmt::format("TARGET '{}' names no {}", text, what),
                     target_hint);
-    if (word.kind == Kind::any || word.kind == Kind::path) {
+    if (kind == Kind::any || kind == Kind::path) {
         if (const auto target = by_path(word, cgroups))
             return *target;
     }
-    if (word.kind == Kind::pid) {
+    if (kind == Kind::pid) {
         if (const auto target = by_pid(word, cgroups))
             return *target;
-        throw_no(text, kind);
+        throw_no(text, what);
     }
 
     const std::vector<Match> matches = by_owner(word, cgroups, owners);
-    if (word.kind == Kind::any && is_number(word.text)) {
+    if (kind == Kind::any && is_number(word.text)) {
         if (const auto target = by_number(word, matches, cgroups))
             return *target;
     }
     if (matches.empty())
-        throw_no(text, kind);
+        throw_no(text, what);
     if (matches.size() > 1)
         throw_several(word, matches);
     return {.path = matches.front().path,
