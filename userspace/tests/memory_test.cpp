@@ -95,9 +95,9 @@ TEST(Zones, OnlyWhatTheDriverMayTake) {
 
     // Not the lowest, which is protected; not the movable one.
     EXPECT_EQ(zones.usable(), 10000U - 100 - 2048 - 20);
-    EXPECT_EQ(zones.file(), 51U);
-    EXPECT_EQ(zones.in_cpu_lists(), 7U);
-    EXPECT_EQ(zones.low(), 120U);
+    EXPECT_EQ(zones.sum(&Zone::file), 51U);
+    EXPECT_EQ(zones.sum(&Zone::in_cpu_lists), 7U);
+    EXPECT_EQ(zones.sum(&Zone::low), 120U);
     EXPECT_EQ(zones.largest_order(), 10U);
     // Of two blocks and five that are twice as large, the two largest are for devices, and
     // one that the rest of a block might be in.

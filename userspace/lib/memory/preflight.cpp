@@ -88,13 +88,13 @@ Preflight preflight(std::uint64_t bytes, std::uint64_t block, const Zones &zones
     const Shortfall now = shortfall(need, zones);
     const std::uint64_t devices = kept_for_devices(zones);
     // The kernel keeps some of it whatever happens, as MemAvailable has it.
-    std::uint64_t cache = minus(survey ? survey->clean_pages : zones.file(), devices);
-    cache -= std::min(cache / 2, zones.low());
+    std::uint64_t cache = minus(survey ? survey->clean_pages : zones.sum(&Zone::file), devices);
+    cache -= std::min(cache / 2, zones.sum(&Zone::low));
     // What blocks would be free: for certain; and perhaps, which is all where nobody looked.
     const std::uint64_t not_these = divided_up(devices, need.block_pages());
     const std::uint64_t certain = survey ? minus(survey->reclaimable, not_these) : 0;
     const std::uint64_t perhaps =
-        survey ? minus(survey->obtainable(zones.in_cpu_lists()), not_these) : now.blocks;
+        survey ? minus(survey->obtainable(zones.sum(&Zone::in_cpu_lists)), not_these) : now.blocks;
     Preflight result{.free = (zones.usable_blocks(need.order) << need.order) * page_size(),
                      .cache = cache * page_size(),
                      .bound = {}};

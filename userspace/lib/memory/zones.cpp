@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <functional>
-#include <numeric>
 #include <sstream>
 #include <string_view>
 
@@ -65,81 +63,66 @@ std::vector<std::uint64_t> read_numbers(std::istream &line) {
 }
 
 /// "protection: (0, 1790, 1790)": what this zone keeps from a request that could come from
-/// the zone at that place.
-std::uint64_t read_protection(std::istream &line, std::size_t normal) {
-    std::string text;
+/// the zone at each place.
+std::vector<std::uint64_t> read_protection(std::istream &line) {
     std::vector<std::uint64_t> values;
+    char separator = 0;
 
-    std::getline(line, text);
-    std::ranges::replace_if(
-        text, [](char c) { return c == '(' || c == ')' || c == ','; }, ' ');
-    std::istringstream words(text);
-    for (std::uint64_t value = 0; words >> value;)
+    for (std::uint64_t value = 0; line >> separator >> value;)
         values.push_back(value);
-    return normal < values.size() ? values[normal] : 0;
+    return values;
 }
 
-void read_line_of(Zone &zone, std::istringstream &line, std::size_t normal) {
+void read_line_of(Zone &zone, std::vector<std::uint64_t> &protection, std::istream &line) {
     std::string key;
     std::uint64_t value = 0;
 
-    if (!(line >> key))
-        return;
-    if (key == "protection:") {
-        zone.protection = read_protection(line, normal);
-        return;
-    }
-    if (key == "pages" && line >> key >> value) {
+    line >> key;
+    if (key == "protection:")
+        protection = read_protection(line);
+    else if (key == "pages" && line >> key >> value)
         zone.free = value;
-        return;
+    else if (line >> value) {
+        if (key == "count:")
+            zone.in_cpu_lists += value;
+        for (const auto &[name, field] :
+             {std::pair{"low", &zone.low}, std::pair{"start_pfn:", &zone.first},
+              std::pair{"spanned", &zone.spanned}, std::pair{"managed", &zone.managed},
+              std::pair{"cma", &zone.cma}, std::pair{"nr_free_cma", &zone.cma_free}}) {
+            if (key == name)
+                *field = value;
+        }
+        if (key == "nr_zone_inactive_file" || key == "nr_zone_active_file")
+            zone.file += value;
     }
-    if (!(line >> value))
-        return;
-    if (key == "count:")
-        zone.in_cpu_lists += value;
-    for (const auto &[name, field] :
-         {std::pair{"low", &zone.low}, std::pair{"start_pfn:", &zone.first},
-          std::pair{"spanned", &zone.spanned}, std::pair{"managed", &zone.managed},
-          std::pair{"cma", &zone.cma}, std::pair{"nr_free_cma", &zone.cma_free}}) {
-        if (key == name)
-            *field = value;
-    }
-    if (key == "nr_zone_inactive_file" || key == "nr_zone_active_file")
-        zone.file += value;
 }
 
 /// All zones, in the kernel's order.
 std::vector<Zone> read_zoneinfo(std::istream &zoneinfo) {
-    std::stringstream text;
     std::vector<std::string> names;
     std::vector<Zone> zones;
+    std::vector<std::vector<std::uint64_t>> protections;
 
-    text << zoneinfo.rdbuf();
-    // Its place among its node's tells which protection is against the driver.
-    for (std::string line; std::getline(text, line);) {
-        std::istringstream words(line);
+    for (std::string line; std::getline(zoneinfo, line);) {
+        std::istringstream head(line);
         Zone zone;
 
-        if (read_zone_name(words, zone.node, zone.name) &&
-            std::ranges::find(names, zone.name) == names.end())
-            names.push_back(zone.name);
-    }
-    const auto normal =
-        static_cast<std::size_t>(std::ranges::find(names, "Normal") - names.begin());
-
-    text.clear();
-    text.seekg(0);
-    for (std::string line; std::getline(text, line);) {
-        std::istringstream words(line);
-        Zone zone;
-
-        if (read_zone_name(words, zone.node, zone.name)) {
+        if (read_zone_name(head, zone.node, zone.name)) {
+            if (std::ranges::find(names, zone.name) == names.end())
+                names.push_back(zone.name);
             zones.push_back(zone);
+            protections.emplace_back();
         } else if (!zones.empty()) {
-            words = std::istringstream(line);
-            read_line_of(zones.back(), words, normal);
+            std::istringstream words(line);
+
+            read_line_of(zones.back(), protections.back(), words);
         }
     }
+    // Its place among its node's tells which protection is against the driver.
+    const auto normal =
+        static_cast<std::size_t>(std::ranges::find(names, "Normal") - names.begin());
+    for (std::size_t i = 0; i < zones.size(); ++i)
+        zones[i].protection = normal < protections[i].size() ? protections[i][normal] : 0;
     return zones;
 }
 
@@ -209,13 +192,6 @@ void read_pagetypeinfo(std::istream &pagetypeinfo, std::vector<Zone> &zones) {
     }
 }
 
-template <class Value>
-std::uint64_t sum(const std::vector<Zone> &zones, Value value) {
-    return std::accumulate(
-        zones.begin(), zones.end(), std::uint64_t{0},
-        [&](std::uint64_t total, const Zone &zone) { return total + std::invoke(value, zone); });
-}
-
 } // namespace
 
 std::uint64_t Zone::usable() const {
@@ -282,24 +258,12 @@ void Zones::refresh(const std::filesystem::path &proc) {
     refresh(buddyinfo);
 }
 
-std::uint64_t Zones::usable() const {
-    return sum(zones_, &Zone::usable);
-}
-
 std::uint64_t Zones::usable_blocks(std::size_t order) const {
-    return sum(zones_, [order](const Zone &zone) { return zone.usable_blocks(order); });
-}
+    std::uint64_t blocks = 0;
 
-std::uint64_t Zones::file() const {
-    return sum(zones_, &Zone::file);
-}
-
-std::uint64_t Zones::in_cpu_lists() const {
-    return sum(zones_, &Zone::in_cpu_lists);
-}
-
-std::uint64_t Zones::low() const {
-    return sum(zones_, &Zone::low);
+    for (const Zone &zone : zones_)
+        blocks += zone.usable_blocks(order);
+    return blocks;
 }
 
 std::size_t Zones::largest_order() const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <istream>
 #include <string>
 #include <vector>
@@ -52,13 +53,19 @@ public:
     /// Those that the driver's pages come from.
     const std::vector<Zone> &list() const { return zones_; }
 
-    std::uint64_t usable() const;
+    /// Of a member of each.
+    template <class Value>
+    std::uint64_t sum(Value Zone::*member) const {
+        std::uint64_t total = 0;
+
+        for (const Zone &zone : zones_)
+            total += std::invoke(member, zone);
+        return total;
+    }
+
+    std::uint64_t usable() const { return sum(&Zone::usable); }
+
     std::uint64_t usable_blocks(std::size_t order) const;
-    /// Page cache, clean or not.
-    std::uint64_t file() const;
-    std::uint64_t in_cpu_lists() const;
-    /// Sum of the watermarks.
-    std::uint64_t low() const;
     /// The largest block that the allocator keeps.
     std::size_t largest_order() const;
 
