@@ -44,11 +44,11 @@ void EventFile::append(const std::string &line) const {
 
 EventTail::EventTail(const fs::path &root) : file_(file_below(root)) {
     open_file();
-    lseek(fd_->get(), 0, SEEK_END);
+    lseek(fd_.get(), 0, SEEK_END);
 }
 
 void EventTail::open_file() {
-    fd_.emplace(open(file_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    fd_.reset(open(file_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     rest_.clear();
 }
 
@@ -61,7 +61,7 @@ std::vector<std::string> EventTail::take() {
 
     read_lines(lines);
     if (lstat(file_.c_str(), &there) == 0 &&
-        (fstat(fd_->get(), &ours) != 0 || ours.st_ino != there.st_ino)) {
+        (fstat(fd_.get(), &ours) != 0 || ours.st_ino != there.st_ino)) {
         open_file();
         read_lines(lines);
     }
@@ -72,7 +72,7 @@ void EventTail::read_lines(std::vector<std::string> &lines) {
     std::array<char, 4096> buffer{};
     ssize_t size = 0;
 
-    while ((size = read(fd_->get(), buffer.data(), buffer.size())) > 0) {
+    while ((size = read(fd_.get(), buffer.data(), buffer.size())) > 0) {
         rest_.append(buffer.data(), static_cast<std::size_t>(size));
         for (std::size_t end = 0; (end = rest_.find('\n')) != std::string::npos;) {
             lines.push_back(rest_.substr(0, end));

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +36,7 @@ private:
     void read_lines(std::vector<std::string> &lines);
 
     std::filesystem::path file_;
-    std::optional<FileDescriptor> fd_;
+    FileDescriptor fd_{-1};
     std::string rest_; ///< of a line that isn't whole yet
 };
 

@@ -16,12 +16,16 @@ public:
     FileDescriptor(FileDescriptor &&) = delete;
     FileDescriptor &operator=(FileDescriptor &&) = delete;
 
-    ~FileDescriptor() {
-        if (fd_ >= 0)
-            close(fd_);
-    }
+    ~FileDescriptor() { reset(-1); }
 
     int get() const { return fd_; }
+
+    /// Closes it, and has another instead.
+    void reset(int fd) {
+        if (fd_ >= 0)
+            close(fd_);
+        fd_ = fd;
+    }
 
 private:
     int fd_;

@@ -2,6 +2,7 @@
 #include "lib/host/process.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fcntl.h>
 #include <grp.h>
@@ -67,20 +68,19 @@ bool SignalGuard::interrupted() {
 }
 
 Pipe::Pipe() {
-    if (pipe2(ends_.data(), O_CLOEXEC) != 0)
-        throw std::system_error(errno, std::generic_category(), "pipe");
-}
+    std::array<int, 2> ends{};
 
-Pipe::~Pipe() {
-    close_end(0);
-    close_end(1);
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+        throw std::system_error(errno, std::generic_category(), "pipe");
+    read_.reset(ends[0]);
+    write_.reset(ends[1]);
 }
 
 std::optional<int> Pipe::get() const {
     int value = 0;
 
     while (true) {
-        const ssize_t size = read(ends_[0], &value, sizeof(value));
+        const ssize_t size = read(read_.get(), &value, sizeof(value));
 
         if (size == sizeof(value))
             return value;
@@ -90,13 +90,13 @@ std::optional<int> Pipe::get() const {
 }
 
 bool Pipe::wait(std::chrono::milliseconds timeout) const {
-    pollfd watched{.fd = ends_[0], .events = POLLIN, .revents = 0};
+    pollfd watched{.fd = read_.get(), .events = POLLIN, .revents = 0};
 
     return poll(&watched, 1, static_cast<int>(timeout.count())) == 1;
 }
 
 void Pipe::put(int value) const {
-    while (write(ends_[1], &value, sizeof(value)) < 0 && errno == EINTR) {
+    while (write(write_.get(), &value, sizeof(value)) < 0 && errno == EINTR) {
     }
 }
 
@@ -114,7 +114,7 @@ std::optional<std::string> Pipe::get_text(std::chrono::milliseconds timeout,
         if (!wait(left)) // too late, or a signal
             continue;
 
-        const ssize_t size = read(ends_[0], part.data(), part.size());
+        const ssize_t size = read(read_.get(), part.data(), part.size());
         if (size < 0 && errno == EINTR)
             continue;
         if (size <= 0)
@@ -130,7 +130,7 @@ void Pipe::put_text(std::string_view text) const {
     const std::string whole(text.substr(0, text.find('\0')));
 
     for (std::size_t done = 0; done <= whole.size();) {
-        const ssize_t size = write(ends_[1], whole.c_str() + done, whole.size() + 1 - done);
+        const ssize_t size = write(write_.get(), whole.c_str() + done, whole.size() + 1 - done);
 
         if (size < 0 && errno != EINTR)
             return;
@@ -139,17 +139,11 @@ void Pipe::put_text(std::string_view text) const {
 }
 
 void Pipe::close_all_but_write() const {
-    const auto kept = static_cast<unsigned int>(ends_[1]);
+    const auto kept = static_cast<unsigned int>(write_.get());
 
     if (kept > 0)
         close_range(0, kept - 1, 0);
     close_range(kept + 1, ~0U, 0);
-}
-
-void Pipe::close_end(std::size_t end) {
-    if (ends_.at(end) >= 0)
-        close(ends_.at(end));
-    ends_.at(end) = -1;
 }
 
 Process::~Process() {

@@ -2,7 +2,6 @@
 /// Child processes and what it takes to speak to them and to end in order.
 #pragma once
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -15,6 +14,8 @@
 
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "lib/host/file_descriptor.h"
 
 namespace umacct {
 
@@ -46,15 +47,10 @@ private:
 class Pipe {
 public:
     Pipe();
-    Pipe(const Pipe &) = delete;
-    Pipe &operator=(const Pipe &) = delete;
-    Pipe(Pipe &&) = delete;
-    Pipe &operator=(Pipe &&) = delete;
-    ~Pipe();
 
-    void close_read() { close_end(0); }
+    void close_read() { read_.reset(-1); }
 
-    void close_write() { close_end(1); }
+    void close_write() { write_.reset(-1); }
 
     /// Empty when the other end was closed.
     std::optional<int> get() const;
@@ -71,9 +67,8 @@ public:
     void close_all_but_write() const;
 
 private:
-    void close_end(std::size_t end);
-
-    std::array<int, 2> ends_{-1, -1};
+    FileDescriptor read_{-1};
+    FileDescriptor write_{-1};
 };
 
 /// A child process; killed and reaped if it still lives at the end.

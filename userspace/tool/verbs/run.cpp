@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/host/argv.h"
 #include "lib/host/process.h"
 #include "lib/host/scope.h"
 #include "lib/json.h"
@@ -116,8 +115,12 @@ private:
             failure_.put(-error);
             return;
         }
+        std::vector<char *> argv;
+        for (const std::string &word : words_)
+            argv.push_back(const_cast<char *>(word.c_str()));
+        argv.push_back(nullptr);
         signals.restore();
-        execvp(words_.front().c_str(), argv_of(words_).data());
+        execvp(argv.front(), argv.data());
         failure_.put(errno);
     }
 
