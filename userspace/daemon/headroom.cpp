@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
-#include "lib/host/pressure.h"
+#include "lib/host/meminfo.h"
 #include "lib/memory/reclaim.h"
 #include "lib/units.h"
 

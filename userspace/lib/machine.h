@@ -11,7 +11,6 @@
 
 #include "lib/host/cgroup.h"
 #include "lib/host/meminfo.h"
-#include "lib/host/pressure.h"
 #include "lib/module/model.h"
 #include "lib/owners/owners.h"
 #include "lib/owners/target.h"

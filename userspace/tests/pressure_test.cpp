@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/host/pressure.h"
+#include "lib/host/meminfo.h"
 
 #include <sstream>
 

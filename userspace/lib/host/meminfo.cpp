@@ -7,6 +7,27 @@
 
 namespace umacct {
 
+namespace {
+
+/// What follows "avg10=" and its like.
+template <class Number>
+bool take(std::istream &file, const char *key, Number &value) {
+    std::string name;
+
+    return std::getline(file >> std::ws, name, '=') && name == key && file >> value;
+}
+
+bool take_line(std::istream &file, const char *who, Pressure::Share &share) {
+    std::string word;
+    double avg300 = 0;
+
+    return file >> word && word == who && take(file, "avg10", share.avg10) &&
+           take(file, "avg60", share.avg60) && take(file, "avg300", avg300) &&
+           take(file, "total", share.total_us);
+}
+
+} // namespace
+
 Meminfo::Meminfo(std::istream &text) {
     for (std::string line; std::getline(text, line);) {
         std::istringstream words(line);
@@ -27,6 +48,14 @@ std::uint64_t Meminfo::bytes(const std::string &name) const {
     const auto found = bytes_.find(name);
 
     return found == bytes_.end() ? 0 : found->second;
+}
+
+std::optional<Pressure> Pressure::read(std::istream &file) {
+    Pressure pressure;
+
+    if (!take_line(file, "some", pressure.some) || !take_line(file, "full", pressure.full))
+        return std::nullopt;
+    return pressure;
 }
 
 } // namespace umacct

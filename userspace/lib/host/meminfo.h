@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// The machine's memory, as /proc/meminfo says it. A task whose account has a
-/// view reads it within its limit.
+/// Memory as the kernel tells of it.
 #pragma once
 
 #include <cstdint>
 #include <istream>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace umacct {
 
+/// The machine's, as /proc/meminfo says it. A task whose account has a view reads it within its
+/// limit.
 class Meminfo {
 public:
     /// Throws Error when the text isn't that of /proc/meminfo.
@@ -26,6 +28,23 @@ public:
 
 private:
     std::map<std::string, std::uint64_t> bytes_;
+};
+
+/// Pressure stall information: how long tasks waited for memory, as the kernel tells it of a
+/// cgroup (memory.pressure) and of the machine (/proc/pressure/memory).
+struct Pressure {
+    /// Of the time in which some task waited, or all of them did.
+    struct Share {
+        double avg10 = 0; ///< per cent of the last 10 s
+        double avg60 = 0;
+        std::uint64_t total_us = 0;
+    };
+
+    Share some;
+    Share full;
+
+    /// From such a file; empty where there is none, or it is not one.
+    static std::optional<Pressure> read(std::istream &file);
 };
 
 } // namespace umacct
