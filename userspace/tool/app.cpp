@@ -223,30 +223,32 @@ std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> 
     return app;
 }
 
+std::size_t first_plain(std::span<const std::string> words, std::size_t from,
+                        const CLI::App *verb) {
+    for (; from < words.size(); ++from) {
+        if (!words[from].starts_with('-') || words[from] == "-" || words[from] == "--")
+            break;
+        const CLI::Option *option =
+            verb == nullptr ? nullptr : verb->get_option_no_throw(words[from]);
+        if (option != nullptr && option->get_items_expected_max() > 0)
+            ++from;
+    }
+    return from;
+}
+
 std::optional<std::vector<std::string>> take_command(const CLI::App &app,
                                                      std::vector<std::string> &words) {
-    const CLI::App *verb = nullptr;
+    const std::size_t verb = first_plain(words, 0, nullptr);
 
-    for (auto word = words.begin(); word != words.end(); ++word) {
-        const bool option = word->starts_with('-') && *word != "-" && *word != "--";
+    if (verb == words.size() || (words[verb] != "run" && words[verb] != "complete"))
+        return std::nullopt;
 
-        if (verb == nullptr && !option) {
-            if (*word != "run" && *word != "complete")
-                return std::nullopt;
-            verb = app.get_subcommand(*word);
-        } else if (verb != nullptr && !option) {
-            std::vector<std::string> command(*word == "--" ? word + 1 : word, words.end());
-
-            words.erase(word, words.end());
-            return command;
-        } else if (verb != nullptr && word + 1 != words.end()) {
-            const CLI::Option *known = verb->get_option_no_throw(*word);
-
-            if (known != nullptr && known->get_items_expected_max() > 0)
-                ++word;
-        }
-    }
-    return verb != nullptr ? std::optional(std::vector<std::string>{}) : std::nullopt;
+    const std::size_t at = first_plain(words, verb + 1, app.get_subcommand(words[verb]));
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(std::min(at, words.size()));
+    std::vector<std::string> command(first != words.end() && *first == "--" ? first + 1 : first,
+                                     words.end());
+    words.erase(first, words.end());
+    return command;
 }
 
 int run_tool(int argc, const char *const *argv, const Surroundings &surroundings) {

@@ -3,13 +3,12 @@
 /// and what it is. ":file" asks the shell for files, ":command N" for another program's
 /// words from the Nth on.
 #include <map>
-#include <span>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 
 #include "lib/text.h"
-#include "tool/arguments.h"
+#include "tool/app.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
@@ -128,21 +127,6 @@ std::string add_values(Session &session, const CLI::App &verb, const CLI::Option
             candidates.add(mode, "mode");
     }
     return "";
-}
-
-/// The position of the first word that is a verb's or a command's; as many as there are
-/// where there is none.
-std::size_t first_plain(std::span<const std::string> words, std::size_t from,
-                        const CLI::App *verb) {
-    for (; from < words.size(); ++from) {
-        if (!words[from].starts_with('-') || words[from] == "-" || words[from] == "--")
-            break;
-        const CLI::Option *option =
-            verb == nullptr ? nullptr : verb->get_option_no_throw(words[from]);
-        if (option != nullptr && option->get_items_expected_max() > 0)
-            ++from;
-    }
-    return from;
 }
 
 std::string complete_argument(Session &session, const CLI::App &verb,
