@@ -33,13 +33,11 @@ protected:
         std::ostringstream err;
 
         words.insert(words.begin(), "umacct");
-        const int code = tool::run_tool(static_cast<int>(words.size()), words.data(),
-                                        {.connect = [this] { return connect(); },
-                                         .proc = sandbox_.proc(),
-                                         .out = out,
-                                         .err = err,
-                                         .root = sandbox_.proc().parent_path(),
-                                         .width = width_});
+        const int code = tool::run_tool(
+            static_cast<int>(words.size()), words.data(),
+            {.connect = [this] { return connect(); },
+             .output = {.out = out, .err = err, .width = width_, .proc = sandbox_.proc()},
+             .root = sandbox_.proc().parent_path()});
         return {code, out.str(), err.str()};
     }
 

@@ -137,11 +137,8 @@ protected:
         const int code = tool::run_tool(
             static_cast<int>(words.size()), words.data(),
             {.connect = [this] { return connect(); },
-             .proc = sandbox_.proc(),
-             .out = out,
-             .err = err,
+             .output = {.out = out, .err = err, .terminal = true, .proc = sandbox_.proc()},
              .root = sandbox_.proc().parent_path(),
-             .terminal = true,
              .open_terminal = [this] { return std::make_unique<FakeTerminal>(screen_); }});
         EXPECT_FALSE(screen_.open);
         return {code, out.str(), err.str()};

@@ -260,7 +260,7 @@ int run_tool(int argc, const char *const *argv, const Surroundings &surroundings
 
         return parse_and_run(*app, asked, session, words);
     } catch (const std::exception &error) {
-        print_error(surroundings.err, error.what(), "");
+        print_error(surroundings.output.err, error.what(), "");
         return static_cast<int>(Failure::failed);
     }
 }

@@ -35,12 +35,11 @@ int main(int argc, char **argv) {
     std::setlocale(LC_CTYPE, "");
     return umacct::tool::run_tool(argc, argv,
                                   {.connect = umacct::connect_netlink,
-                                   .proc = "/proc",
-                                   .out = std::cout,
-                                   .err = std::cerr,
-                                   .colour = colour,
-                                   .terminal = terminal,
-                                   .width = terminal ? terminal_width() : 0,
+                                   .output = {.out = std::cout,
+                                              .err = std::cerr,
+                                              .colour = colour,
+                                              .terminal = terminal,
+                                              .width = terminal ? terminal_width() : 0},
                                    .open_terminal = [colour] {
                                        return umacct::tool::open_curses_terminal(colour, std::cerr);
                                    }});

@@ -31,13 +31,8 @@ std::optional<Account> nearest_above(Module &module, const Cgroups &cgroups, std
 
 Session::Session(const Surroundings &surroundings)
     : connection(surroundings.connect),
-      machine(surroundings.proc, surroundings.root),
-      output{.out = surroundings.out,
-             .err = surroundings.err,
-             .colour = surroundings.colour,
-             .terminal = surroundings.terminal,
-             .width = surroundings.width,
-             .proc = surroundings.proc},
+      machine(surroundings.output.proc, surroundings.root),
+      output(surroundings.output),
       open_terminal(surroundings.open_terminal) {}
 
 Account read_account(Module &module, const Cgroups &cgroups, const Target &target) {

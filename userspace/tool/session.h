@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -24,13 +23,8 @@ using OpenTerminal = std::function<std::unique_ptr<Terminal>()>;
 /// The outside world; tests put their own here.
 struct Surroundings {
     Connection::Connect connect;
-    std::filesystem::path proc;
-    std::ostream &out;
-    std::ostream &err;
-    bool colour = false;              ///< out is a terminal that may show colours
+    Output output;
     std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
-    bool terminal = false;            ///< out is a terminal
-    int width = 0;                    ///< its columns; 0 for no terminal
     OpenTerminal open_terminal = {};
 };
 
