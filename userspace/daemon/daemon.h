@@ -12,8 +12,7 @@
 #include "daemon/guard_host.h"
 #include "daemon/headroom.h"
 #include "lib/host/cgroup_watch.h"
-#include "lib/host/event_file.h"
-#include "lib/host/instance.h"
+#include "lib/host/umacctd.h"
 #include "lib/machine.h"
 #include "lib/module/module.h"
 

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
-#include "lib/host/event_file.h"
+#include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include "tests/tool_fixture.h"

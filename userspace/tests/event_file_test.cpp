@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// What umacctd tells "umacct watch".
-#include "lib/host/event_file.h"
+#include "lib/host/umacctd.h"
 
 #include <filesystem>
 #include <fstream>

@@ -10,7 +10,7 @@
 #include <linux/kernel-page-flags.h>
 
 #include "lib/error.h"
-#include "lib/host/instance.h"
+#include "lib/host/umacctd.h"
 #include "lib/memory/keeper.h"
 #include "lib/memory/preflight.h"
 #include "lib/memory/reclaim.h"

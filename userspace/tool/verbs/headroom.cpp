@@ -10,8 +10,8 @@
 
 #include "daemon/policy.h"
 #include "lib/error.h"
-#include "lib/host/instance.h"
 #include "lib/host/replace_file.h"
+#include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/memory/preflight.h"
 #include "lib/units.h"

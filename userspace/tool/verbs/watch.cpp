@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
-#include "lib/host/event_file.h"
+#include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include "lib/units.h"

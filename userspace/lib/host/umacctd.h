@@ -1,16 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What umacctd did of its own accord, for who watches: a file of lines in /run, of bounded
-/// size, that only root and umacctd read.
+/// What umacctd has in /run: a lock, and what it did.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "lib/host/file_descriptor.h"
 
 namespace umacct {
 
+/// That there is one umacctd, and which process it is: it holds a lock for as long as it runs,
+/// and the kernel tells whose lock that is.
+class Instance {
+public:
+    /// Takes the lock, below root. Throws Error when another has it.
+    explicit Instance(const std::filesystem::path &root);
+
+    /// The process that runs; empty for none. Throws Error (permission) where the caller may
+    /// not know.
+    static std::optional<pid_t> running(const std::filesystem::path &root);
+
+private:
+    FileDescriptor file_;
+};
+
+/// What umacctd did of its own accord, for who watches: a file of lines, of bounded size, that
+/// only root and umacctd read.
 class EventFile {
 public:
     /// root: where /run is.
