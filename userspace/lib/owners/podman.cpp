@@ -7,6 +7,8 @@
 #include <sstream>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace umacct {
 
 namespace fs = std::filesystem;
@@ -104,28 +106,31 @@ std::optional<RuntimeSpec> crio_spec(StateFiles &files, const std::string &id) {
 }
 
 std::string read_storage(const std::string &text) {
-    std::map<std::string, std::string> ids; // by the element's number
-    std::map<std::string, std::string> names;
-    std::map<std::string, std::string> images;
-    std::map<std::string, std::string> found;
+    struct Stored {
+        std::string id;
+        std::optional<std::string> name;
+        std::string image;
+    };
+
+    std::map<std::string, Stored> elements; // by their numbers
+    std::map<std::string, std::string> lines;
     std::string answer;
 
     for_each_json_string(text, [&](auto keys, const std::string &value) {
         if (keys.size() == 2 && keys[1] == "id")
-            ids[keys[0]] = value;
+            elements[keys[0]].id = value;
         else if (keys.size() == 3 && keys[1] == "names" && keys[2] == "0")
-            names[keys[0]] = value;
+            elements[keys[0]].name = value;
         else if (keys.size() == 2 && keys[1] == "metadata")
-            images[keys[0]] = image_in(value);
+            elements[keys[0]].image = clean_image(image_in(value));
     });
-    for (const auto &[element, id] : ids) {
-        if (!is_container_id(id) || !names.contains(element))
-            continue;
-        const std::string image = clean_image(images[element]);
-        found[id] = clean_name(names[element]) + (image.empty() ? "" : ' ' + image);
+    for (const auto &[number, stored] : elements) {
+        if (is_container_id(stored.id) && stored.name)
+            lines[stored.id] = fmt::format("{} {}{}{}\n", stored.id, clean_name(*stored.name),
+                                           stored.image.empty() ? "" : " ", stored.image);
     }
-    for (const auto &[id, words] : found)
-        answer.append(id).append(1, ' ').append(words).append(1, '\n');
+    for (const auto &[id, line] : lines)
+        answer += line;
     return answer;
 }
 
