@@ -2,7 +2,6 @@
 #include "lib/memory/preflight.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include <fmt/format.h>
@@ -73,13 +72,6 @@ Need need_of_driver(std::uint64_t bytes, std::uint64_t block) {
 Shortfall shortfall(const Need &need, const Zones &zones) {
     return {.pages = minus(need.pages, zones.usable()),
             .blocks = minus(need.blocks, zones.usable_blocks(need.order))};
-}
-
-std::string_view name_of(Prospect prospect) {
-    static constexpr std::array<std::string_view, 4> names{"yes", "after reclaim",
-                                                           "only after compaction", "no"};
-
-    return names.at(static_cast<std::size_t>(prospect));
 }
 
 Preflight preflight(std::uint64_t bytes, std::uint64_t block, const Zones &zones,

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/memory/survey.h"
@@ -58,9 +57,6 @@ enum class Prospect {
     after_compaction, ///< perhaps, when pages are moved as well
     none,
 };
-
-/// "yes", "after reclaim", "only after compaction", "no"
-std::string_view name_of(Prospect prospect);
 
 struct Preflight {
     Prospect prospect = Prospect::none;

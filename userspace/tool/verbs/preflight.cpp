@@ -179,17 +179,20 @@ std::vector<Holder> first_of(std::vector<Holder> list, Prospect prospect) {
 
 // --- what is said -----------------------------------------------------------------
 
-std::string_view word_of(Prospect prospect) {
-    static constexpr std::array<std::string_view, 4> words{"yes", "reclaim", "compaction", "no"};
+/// How a prospect is told.
+struct Told {
+    std::string_view text;
+    std::string_view json;
+    int exit_code;
+};
 
-    return words.at(static_cast<std::size_t>(prospect));
-}
+const Told &told(Prospect prospect) {
+    static constexpr std::array all{
+        Told{"yes", "yes", 0}, Told{"after reclaim", "reclaim", exit_after_reclaim},
+        Told{"only after compaction", "compaction", exit_after_compaction},
+        Told{"no", "no", exit_no_room}};
 
-int exit_code_of(Prospect prospect) {
-    static constexpr std::array<int, 4> codes{0, exit_after_reclaim, exit_after_compaction,
-                                              exit_no_room};
-
-    return codes.at(static_cast<std::size_t>(prospect));
+    return all.at(static_cast<std::size_t>(prospect));
 }
 
 std::string reason_of(const Preflight &answer, const Asked &asked, std::uint64_t total) {
@@ -249,7 +252,7 @@ Json holders_json(const Machine &machine, const std::vector<Holder> &list) {
 }
 
 Json answer_json(const Preflight &answer, const Asked &asked, const std::optional<Fixed> &fixed) {
-    return {{"answer", word_of(answer.prospect)},
+    return {{"answer", told(answer.prospect).json},
             {"wanted_bytes", asked.bytes},
             {"block_bytes", asked.block},
             {"free_bytes", answer.free},
@@ -339,16 +342,16 @@ int preflight(Session &session, const Options &options) {
         json["reason"] = reason;
         json["holders"] = holders_json(machine, shown);
         output.document(json);
-        return exit_code_of(answer.prospect);
+        return told(answer.prospect).exit_code;
     }
     if (fixed)
         fmt::print(
             output.out, "{} of page cache given back, {}, in {}\n", format_size(fixed->reclaimed),
             counted(fixed->compactions, "compaction", "compactions"), format_time(fixed->took_ns));
-    fmt::print(output.out, "{}: {}\n", name_of(answer.prospect), reason);
+    fmt::print(output.out, "{}: {}\n", told(answer.prospect).text, reason);
     if (answer.prospect != Prospect::fits)
         print_holders(machine, output, shown);
-    return exit_code_of(answer.prospect);
+    return told(answer.prospect).exit_code;
 }
 
 } // namespace
