@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include "lib/error.h"
 #include "lib/text.h"

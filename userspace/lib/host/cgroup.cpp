@@ -6,9 +6,7 @@
 #include <charconv>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -59,18 +57,10 @@ std::optional<std::string> without_prefix(std::string_view path, std::string_vie
 /// Not a recursive_directory_iterator: it ends the whole walk at a directory that vanishes.
 void visit_subtree(const std::filesystem::path &directory, const std::string &path,
                    const std::function<void(const std::string &)> &visit) {
-    std::error_code error;
-    std::vector<std::string> children;
+    std::error_code ignored;
 
     visit(path);
-    for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
-         at.increment(error)) {
-        std::error_code ignored;
-
-        if (at->symlink_status(ignored).type() == std::filesystem::file_type::directory)
-            children.push_back(at->path().filename().string());
-    }
-    for (const std::string &child : children)
+    for (const std::string &child : folders_in(directory, ignored))
         visit_subtree(directory / child, join_path(path, child), visit);
 }
 
@@ -222,6 +212,19 @@ void Cgroups::write(std::string_view path, const char *file, std::string_view te
 
 void Cgroups::for_each(const std::function<void(const std::string &)> &visit) const {
     visit_subtree(mount().point, mount().root, visit);
+}
+
+std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error) {
+    std::vector<std::string> names;
+
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+         at.increment(error)) {
+        std::error_code ignored;
+
+        if (at->symlink_status(ignored).type() == std::filesystem::file_type::directory)
+            names.push_back(at->path().filename().string());
+    }
+    return names;
 }
 
 std::string_view base_name(std::string_view path) {

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace umacct {
 
@@ -66,6 +68,9 @@ private:
     std::filesystem::path proc_;
     mutable std::optional<CgroupMount> mount_;
 };
+
+/// The names of the folders in a folder; error: why there may be more of them. A link is none.
+std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error);
 
 /// The last component of a path: "/" for the root.
 std::string_view base_name(std::string_view path);

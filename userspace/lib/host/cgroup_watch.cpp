@@ -12,8 +12,6 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "lib/error.h"
-
 namespace umacct {
 
 namespace {
@@ -107,14 +105,7 @@ void CgroupWatch::follow(const std::string &path, Changes &changes) {
     note(path, watch, changes);
 
     std::error_code error;
-    std::vector<std::string> children;
-    for (std::filesystem::directory_iterator at(*directory, error), end; !error && at != end;
-         at.increment(error)) {
-        std::error_code ignored;
-
-        if (at->symlink_status(ignored).type() == std::filesystem::file_type::directory)
-            children.push_back(at->path().filename().string());
-    }
+    const std::vector<std::string> children = folders_in(*directory, error);
     if (error && error != std::errc::no_such_file_or_directory &&
         error != std::errc::no_such_device) {
         whole_ = false;

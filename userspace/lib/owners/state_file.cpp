@@ -7,7 +7,6 @@
 #include <memory>
 #include <sstream>
 #include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -78,10 +77,6 @@ std::string answer(const fs::path &file, const StateReader &read, std::optional<
         return "";
     confine(memory);
     return read(*text);
-}
-
-std::int64_t nanoseconds(const timespec &time) {
-    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 StateFiles::Lines lines_of(const std::string &text) {
@@ -163,16 +158,18 @@ const fs::path &StateFiles::home(uid_t user) {
     return at->second;
 }
 
-StateFiles::Stamp StateFiles::stamp_of(const fs::path &path) {
+std::optional<StateFiles::Stamp> StateFiles::stamp_of(const fs::path &path) {
     struct stat info {};
 
     if (stat(path.c_str(), &info) != 0)
-        return {};
-    return {.device = info.st_dev,
-            .inode = info.st_ino,
-            .size = info.st_size,
-            .modified_ns = nanoseconds(info.st_mtim),
-            .changed_ns = nanoseconds(info.st_ctim)};
+        return std::nullopt;
+    return Stamp{static_cast<std::int64_t>(info.st_dev),
+                 static_cast<std::int64_t>(info.st_ino),
+                 info.st_size,
+                 info.st_mtim.tv_sec,
+                 info.st_mtim.tv_nsec,
+                 info.st_ctim.tv_sec,
+                 info.st_ctim.tv_nsec};
 }
 
 bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_t> user) {
@@ -182,11 +179,11 @@ bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_
     if (user)
         return Clock::now() >= known.due;
 
-    const Stamp found = stamp_of(path);
+    const auto found = stamp_of(path);
     const bool same = found == std::exchange(known.stamp, found);
-    if (found == Stamp())
+    if (!found)
         known.lines.clear();
-    return found != Stamp() && (!same || Clock::now() >= known.due);
+    return found && (!same || Clock::now() >= known.due);
 }
 
 std::optional<StateFiles::Lines>

@@ -5,6 +5,7 @@
 /// until the file changes.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -56,20 +57,12 @@ public:
 private:
     using Clock = std::chrono::steady_clock;
 
-    /// A file's identity and state; all 0 for none.
-    struct Stamp {
-        std::uint64_t device = 0;
-        std::uint64_t inode = 0;
-        std::int64_t size = 0;
-        std::int64_t modified_ns = 0;
-        std::int64_t changed_ns = 0;
-
-        bool operator==(const Stamp &) const = default;
-    };
+    /// A file's identity and state, to be compared.
+    using Stamp = std::array<std::int64_t, 7>;
 
     struct Known {
         Lines lines;
-        Stamp stamp;                  ///< of root's files
+        std::optional<Stamp> stamp;   ///< of root's files; none where there is no file
         Clock::time_point due;        ///< when to read it again though it looks the same
         std::uint64_t generation = 0; ///< in which it was looked at
     };
@@ -79,7 +72,7 @@ private:
         Clock::duration spent{};
     };
 
-    static Stamp stamp_of(const std::filesystem::path &path);
+    static std::optional<Stamp> stamp_of(const std::filesystem::path &path);
     /// It has to be read.
     bool is_stale(Known &known, const std::filesystem::path &path, std::optional<uid_t> user);
     /// Empty when it gave no answer, or there is no time left for it.
