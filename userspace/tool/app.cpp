@@ -13,7 +13,6 @@
 #include "lib/error.h"
 #include "lib/json.h"
 #include "lib/text.h"
-#include "tool/exit_code.h"
 
 namespace umacct::tool {
 

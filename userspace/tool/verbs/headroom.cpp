@@ -16,7 +16,6 @@
 #include "lib/memory/preflight.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
-#include "tool/exit_code.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"

@@ -17,7 +17,6 @@
 #include "lib/memory/refill.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
-#include "tool/exit_code.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
