@@ -14,7 +14,6 @@
 #include "lib/memory/keeper.h"
 #include "lib/memory/preflight.h"
 #include "lib/memory/reclaim.h"
-#include "lib/memory/refill.h"
 #include "lib/memory/survey.h"
 #include "lib/memory/zones.h"
 #include "tests/sandbox.h"

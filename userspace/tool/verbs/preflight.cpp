@@ -13,8 +13,8 @@
 
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/memory/keeper.h"
 #include "lib/memory/reclaim.h"
-#include "lib/memory/refill.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
 #include "tool/print/table.h"
