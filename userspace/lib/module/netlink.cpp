@@ -109,9 +109,13 @@ std::uint16_t attribute_at(const Payload &request, std::uint32_t offset) {
     return 0;
 }
 
-/// Throws what an error message, or a dump's end, says; code is the positive errno.
-[[noreturn]] void throw_refusal(int code, std::span<const std::byte> extended,
+/// Throws what an error message, or a dump's end, says. code: the positive errno. at: where in
+/// the message its extended acknowledgement is, if it has one.
+[[noreturn]] void throw_refusal(int code, const nlmsghdr *header, std::size_t at,
                                 const Payload &request) {
+    const auto body = bytes(nlmsg_data(header), nlmsg_datalen(header));
+    const bool is_extended = (header->nlmsg_flags & NLM_F_ACK_TLVS) != 0 && at <= body.size();
+    const auto extended = body.subspan(is_extended ? at : body.size());
     const nlattr *offset = find(extended, NLMSGERR_ATTR_OFFS);
     const bool is_offset = offset != nullptr && nla_len(offset) >= 4;
 
@@ -131,28 +135,18 @@ void check_ack(const nlmsghdr *header, const Payload &request) {
     const std::size_t echoed = (header->nlmsg_flags & NLM_F_CAPPED) != 0
                                    ? 0
                                    : NLMSG_ALIGN(error->msg.nlmsg_len) - NLMSG_HDRLEN;
-    const auto body = bytes(error, nlmsg_datalen(header));
-    const bool has_text =
-        (header->nlmsg_flags & NLM_F_ACK_TLVS) != 0 && body.size() >= sizeof(*error) + echoed;
-
-    throw_refusal(-error->error,
-                  has_text ? body.subspan(sizeof(*error) + echoed) : std::span<const std::byte>{},
-                  request);
+    throw_refusal(-error->error, header, sizeof(*error) + echoed, request);
 }
 
 /// An NLMSG_DONE: the end of a dump, which carries an error when it broke off.
 void check_done(const nlmsghdr *header, const Payload &request) {
     int code = 0;
-    const auto body = bytes(nlmsg_data(header), nlmsg_datalen(header));
 
-    if (body.size() < sizeof(code))
+    if (nlmsg_datalen(header) < static_cast<int>(sizeof(code)))
         return;
-    std::memcpy(&code, body.data(), sizeof(code));
+    std::memcpy(&code, nlmsg_data(header), sizeof(code));
     if (code < 0)
-        throw_refusal(-code,
-                      (header->nlmsg_flags & NLM_F_ACK_TLVS) != 0 ? body.subspan(sizeof(code))
-                                                                  : std::span<const std::byte>{},
-                      request);
+        throw_refusal(-code, header, sizeof(code), request);
 }
 
 Payload payload_of(nlmsghdr *header) {
