@@ -9,20 +9,25 @@ namespace umacct::tool {
 
 namespace {
 
+/// Empty as well where the caller may not see it.
+std::optional<Account> visible_account(Module &module, std::uint64_t id) {
+    try {
+        return module.account(id);
+    } catch (const RequestError &error) {
+        if (error.failure() != Failure::permission)
+            throw;
+        return std::nullopt;
+    }
+}
+
 /// The account of the nearest cgroup above that has one the caller may see.
 std::optional<Account> nearest_above(Module &module, const Cgroups &cgroups, std::string path) {
     while (path != "/") {
         path = parent_path(path);
         if (!cgroups.exists(path))
             break;
-        try {
-            if (auto account = module.account(cgroups.id(path)))
-                return account;
-        } catch (const RequestError &error) {
-            if (error.failure() != Failure::permission)
-                throw;
-            break;
-        }
+        if (auto account = visible_account(module, cgroups.id(path)))
+            return account;
     }
     return std::nullopt;
 }
@@ -51,14 +56,9 @@ Account read_account(Module &module, const Cgroups &cgroups, const Target &targe
 }
 
 std::string path_of_account(Module &module, std::uint64_t id) {
-    try {
-        if (const auto account = module.account(id))
-            return account->path;
-    } catch (const RequestError &error) {
-        if (error.failure() != Failure::permission)
-            throw;
-    }
-    return fmt::format("a cgroup above (id {})", id);
+    const auto account = visible_account(module, id);
+
+    return account ? account->path : fmt::format("a cgroup above (id {})", id);
 }
 
 } // namespace umacct::tool

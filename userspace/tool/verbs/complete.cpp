@@ -133,18 +133,17 @@ std::string complete_argument(Session &session, const CLI::App &verb,
                               std::span<const std::string> words, Candidates &candidates) {
     std::vector<const CLI::Option *> positionals;
     std::size_t given = 0;
-    std::size_t at = first_plain(words, 0, &verb);
 
-    if (at > words.size()) // its value is still to come
-        return add_values(session, verb, *verb.get_option_no_throw(words.back()), candidates);
     for (const CLI::Option *option : verb.get_options()) {
         if (option->get_positional())
             positionals.push_back(option);
     }
-    for (; at < words.size(); at = first_plain(words, at + 1, &verb))
+    for (std::size_t at = first_plain(words, 0, &verb); at != words.size();
+         at = first_plain(words, at + 1, &verb)) {
+        if (at > words.size()) // its value is still to come
+            return add_values(session, verb, *verb.get_option_no_throw(words.back()), candidates);
         ++given;
-    if (at > words.size())
-        return add_values(session, verb, *verb.get_option_no_throw(words.back()), candidates);
+    }
     if (candidates.prefix().starts_with('-'))
         add_options(verb, candidates);
     else if (given < positionals.size())

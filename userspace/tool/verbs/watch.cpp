@@ -163,10 +163,9 @@ private:
 
         switch (event.type) {
         case UMACCT_EVENT_SOFT_CROSSED:
-            return fmt::format("uses {}, above the soft limit {}{}", format_size(event.usage),
-                               format_size(event.limit), where);
         case UMACCT_EVENT_SOFT_RECOVERED:
-            return fmt::format("uses {}, within the soft limit {}{}", format_size(event.usage),
+            return fmt::format("uses {}, {} the soft limit {}{}", format_size(event.usage),
+                               event.type == UMACCT_EVENT_SOFT_CROSSED ? "above" : "within",
                                format_size(event.limit), where);
         case UMACCT_EVENT_HARD_REFUSED:
             return fmt::format("refused {}: {} used of the hard limit {}{}",
