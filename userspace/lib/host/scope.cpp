@@ -28,17 +28,6 @@ constexpr auto poll_interval = 10ms;
 constexpr int poll_attempts = 500;
 constexpr auto longest_wait = 10s;
 
-/// Calls done until it is true or 5 s are over.
-template <class Done>
-bool wait_until(Done done) {
-    for (int attempt = 0; attempt < poll_attempts; ++attempt) {
-        if (done())
-            return true;
-        std::this_thread::sleep_for(poll_interval);
-    }
-    return false;
-}
-
 struct Libsystemd {
     Library library{"libsystemd.so.0", "systemd can't be asked"};
     decltype(&sd_bus_open_system) open_system = library.find("sd_bus_open_system");
@@ -198,14 +187,6 @@ std::string usable_parent(const Cgroups &cgroups) {
     }
 }
 
-[[noreturn]] void throw_errno(const std::string &doing) {
-    const bool permission = errno == EACCES || errno == EPERM || errno == EROFS;
-
-    throw Error(permission ? Failure::permission : Failure::failed,
-                fmt::format("{}: {}", doing, std::generic_category().message(errno)),
-                permission ? "run it as root on the host" : "");
-}
-
 std::string make_directory(const Cgroups &cgroups, const std::string &name,
                            const std::vector<pid_t> &members) {
     std::string path = join_path(usable_parent(cgroups), name);
@@ -214,8 +195,14 @@ std::string make_directory(const Cgroups &cgroups, const std::string &name,
     if (!directory)
         throw Error(Failure::failed, "the cgroup file system shows another part of the hierarchy",
                     "run it outside the container");
-    if (mkdir(directory->c_str(), 0755) != 0)
-        throw_errno("making the cgroup " + path);
+    if (mkdir(directory->c_str(), 0755) != 0) {
+        const bool permission = failure_of(errno) == Failure::permission || errno == EROFS;
+
+        throw Error(
+            permission ? Failure::permission : Failure::failed,
+            fmt::format("making the cgroup {}: {}", path, std::generic_category().message(errno)),
+            permission ? "run it as root on the host" : "");
+    }
     try {
         for (const pid_t pid : members)
             cgroups.write(path, "cgroup.procs", std::to_string(pid));
@@ -253,11 +240,13 @@ Scope::~Scope() {
     try {
         cgroups_.write(path_, "cgroup.kill", "1");
         // What was killed takes a moment to go. systemd removes its scope itself.
-        wait_until([this] {
+        for (int i = 0; i < poll_attempts; ++i) {
             if (!systemd_)
                 remove_directories(*cgroups_.directory(path_));
-            return !cgroups_.exists(path_);
-        });
+            if (!cgroups_.exists(path_))
+                break;
+            std::this_thread::sleep_for(poll_interval);
+        }
     } catch (const std::exception &) {
         // The scope is gone already.
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -67,24 +68,20 @@ bool Reclaimer::reclaim(std::uint64_t bytes) {
 
 void Reclaimer::compact() const {
     std::error_code error;
-    bool done = false;
+    std::vector<fs::path> files;
 
     // Each node's file is for who may write there, without being root.
     for (fs::directory_iterator at(root_ / "sys/devices/system/node", error), end;
          !error && at != end; at.increment(error)) {
-        const fs::path file = at->path() / "compact";
-
-        if (!fs::exists(file, error))
-            continue;
+        if (fs::exists(at->path() / "compact", error))
+            files.push_back(at->path() / "compact");
+    }
+    if (files.empty())
+        files.push_back(proc_ / "sys/vm/compact_memory");
+    for (const fs::path &file : files) {
         if (const int code = write_to(file, "1"))
             throw_errno("compaction", file, code);
-        done = true;
     }
-    if (done)
-        return;
-    const fs::path file = proc_ / "sys/vm/compact_memory";
-    if (const int code = write_to(file, "1"))
-        throw_errno("compaction", file, code);
 }
 
 bool Reclaimer::swaps() const {

@@ -69,14 +69,11 @@ std::string words_of(const AccountChange &change) {
     const auto add = [&](const char *what, const std::string &value) {
         words += fmt::format("{}{} {}", words.empty() ? "" : ", ", what, value);
     };
-    const auto limit = [](std::uint64_t bytes) {
-        return bytes == UMACCT_UNLIMITED ? "max" : format_size(bytes);
-    };
 
     if (change.hard)
-        add("hard", limit(*change.hard));
+        add("hard", format_known(change.hard));
     if (change.soft)
-        add("soft", limit(*change.soft));
+        add("soft", format_known(change.soft));
     if (change.throttle_ns)
         add("throttle", format_time(*change.throttle_ns));
     if (change.view)

@@ -56,14 +56,8 @@ struct Holder {
     std::uint64_t cache = 0;
 };
 
-std::uint64_t value_of(const std::map<std::string, std::uint64_t> &values, const char *key) {
-    const auto found = values.find(key);
-
-    return found == values.end() ? 0 : found->second;
-}
-
-std::uint64_t cache_of(const std::map<std::string, std::uint64_t> &stat) {
-    return value_of(stat, "active_file") + value_of(stat, "inactive_file");
+std::uint64_t cache_of(std::map<std::string, std::uint64_t> &stat) {
+    return stat["active_file"] + stat["inactive_file"];
 }
 
 // --- what may be in the way -------------------------------------------------------
@@ -82,7 +76,7 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
     const MemoryController memory = memory_controller(machine.cgroups(), account);
     if (charged && memory.current && memory.max.value_or(UMACCT_UNLIMITED) != UMACCT_UNLIMITED) {
         const std::uint64_t left = *memory.max - std::min(*memory.max, *memory.current);
-        const auto stat = machine.cgroups().keyed(account.path, "memory.stat");
+        auto stat = machine.cgroups().keyed(account.path, "memory.stat");
 
         bounds.push_back({.what = "memory.max of " + name,
                           .left = left,
@@ -135,11 +129,10 @@ std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &
     std::map<std::string, Holder> by_path;
 
     machine.cgroups().for_each([&](const std::string &path) {
-        const auto stat = machine.cgroups().keyed(path, "memory.stat");
+        auto stat = machine.cgroups().keyed(path, "memory.stat");
 
-        by_path[path] = {.path = path,
-                         .anonymous = value_of(stat, "anon") + value_of(stat, "shmem"),
-                         .cache = cache_of(stat)};
+        by_path[path] = {
+            .path = path, .anonymous = stat["anon"] + stat["shmem"], .cache = cache_of(stat)};
     });
     const std::map<std::string, Holder> whole = by_path;
     for (const auto &[path, holder] : whole) {
