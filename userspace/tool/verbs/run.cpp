@@ -152,31 +152,26 @@ int wait_for(Process &process, const SignalGuard &signals) {
     }
 }
 
-void print_report(std::ostream &out, const Machine &machine, const Output &output,
-                  const Account &account, int exit_code) {
-    if (output.json) {
-        output.document(
-            out, {{"account", to_json(machine.owners(), account)}, {"exit_code", exit_code}});
-        return;
-    }
-    fmt::print(out, "umacct: peak {}, {} allocations, {} refused", format_size(account.peak),
-               account.allocs, account.refusals);
-    if (account.refusals > 0)
-        fmt::print(out, " (hard limit {}, reserve {})", format_limit(account.effective),
-                   account.reserve_count);
-    fmt::print(out, "\n");
-}
-
 /// What the command took. It ended as it ended, whatever becomes of this.
 void report(Module &module, const Machine &machine, const Output &output, const Options &options,
             std::ofstream &file, const Target &target, int exit_code) {
+    std::ostream &out = options.report.empty() ? output.err : file;
+
     if (options.quiet && options.report.empty())
         return;
     try {
         const Account account = read_account(module, machine.cgroups(), target);
 
-        print_report(options.report.empty() ? output.err : file, machine, output, account,
-                     exit_code);
+        if (output.json)
+            output.document(
+                out, {{"account", to_json(machine.owners(), account)}, {"exit_code", exit_code}});
+        else
+            fmt::print(out, "umacct: peak {}, {} allocations, {} refused{}\n",
+                       format_size(account.peak), account.allocs, account.refusals,
+                       account.refusals == 0
+                           ? ""
+                           : fmt::format(" (hard limit {}, reserve {})",
+                                         format_limit(account.effective), account.reserve_count));
         if (!options.report.empty() && !file.flush())
             throw Error(Failure::failed,
                         fmt::format("--report: '{}' can't be written", options.report));
@@ -218,8 +213,11 @@ std::string name_for(const Options &options) {
     return options.name;
 }
 
-int run(Connection &connection, const Machine &machine, Output &output, const Options &options,
-        const std::vector<std::string> &words) {
+int run(Session &session, const Options &options) {
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
+    const std::vector<std::string> &words = session.command;
+
     if (words.empty())
         throw Error(Failure::usage, "CMD is required: which command?",
                     "for example: umacct run --hard 40G python3 train.py");
@@ -228,7 +226,7 @@ int run(Connection &connection, const Machine &machine, Output &output, const Op
     const std::string name = name_for(options);
     const std::optional<User> user =
         options.user ? std::optional(find_user(*options.user)) : std::nullopt;
-    Module &module = connection.module(); // before anything is made: it may be missing
+    Module &module = session.module(); // before anything is made: it may be missing
     std::ofstream file = open_report(options);
     const SignalGuard signals;
     Command command(words, user, signals);
@@ -279,9 +277,7 @@ Action add_run(CLI::App &verb) {
     add_examples(verb, "umacct run --hard 40G python3 train.py\n"
                        "umacct run --hard 40G --view --name trial ./serve --port 8000\n"
                        "sudo umacct run --user $USER --report took.txt pytest tests/gpu");
-    return [options, unused](Session &session) {
-        return run(session.connection, session.machine, session.output, *options, session.command);
-    };
+    return [options, unused](Session &session) { return run(session, *options); };
 }
 
 } // namespace umacct::tool
