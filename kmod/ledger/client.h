@@ -23,10 +23,9 @@
  * @member: of its account's clients
  * @row: in client_rows; a client that isn't is only waiting for @refs
  * @refused_tid: thread whose allocation was refused last
- * @refused_after: how many allocations had been made by then; with one more it is another
- *	refusal
  * @refused_pages: how many pages it asked for
- * @refused_page_size: in pages of this size; with less it is the same refusal
+ * @refused_block: in blocks of so many of the kernel's; with less it is the same refusal
+ * @refused_after: lower half of @allocs by then; after one more it is another refusal
  *
  * A process that is moved to another cgroup is another client from then on.
  */
@@ -44,8 +43,8 @@ struct client {
 	u32 records;
 	pid_t refused_tid;
 	u32 refused_pages;
-	u64 refused_after;
-	u64 refused_page_size;
+	u32 refused_block;
+	u32 refused_after;
 	char comm[TASK_COMM_LEN];
 	struct hlist_node hash;
 	struct row row;

@@ -36,18 +36,19 @@ static u64 reserve_settled;
 
 static bool refused_before(struct client *client, const struct allocation *alloc)
 {
+	u32 block = alloc->page_size >> PAGE_SHIFT;
 	bool again;
 
 	if (!client)
 		return false;
 	again = client->refused_tid == current->pid &&
-		client->refused_after == client->allocs &&
+		client->refused_after == lower_32_bits(client->allocs) &&
 		client->refused_pages == alloc->pages &&
-		client->refused_page_size > alloc->page_size;
+		client->refused_block > block;
 	client->refused_tid = current->pid;
-	client->refused_after = client->allocs;
+	client->refused_after = lower_32_bits(client->allocs);
 	client->refused_pages = alloc->pages;
-	client->refused_page_size = alloc->page_size;
+	client->refused_block = block;
 	return again;
 }
 
