@@ -166,7 +166,8 @@ TEST(Abi, SyzkallerIsToldOfEveryRequest) {
     const YAML::Node spec = load_specification();
     std::ifstream file = open_source("selftests/syzkaller/umacct.txt");
     std::map<std::string, std::string> prefixes;
-    std::set<std::string> specified, told;
+    std::set<std::string> specified;
+    std::set<std::string> told;
 
     for (const YAML::Node &set : spec["attribute-sets"])
         prefixes[text(set, "name")] = text(set, "name-prefix");
