@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# cell: amd64-7
+# cell: *-7
 #
 # What umacct does on any kernel, whether NVIDIA's driver can be had for it or not: a
 # module that has the driver's functions, and no memory, is followed. What somebody takes

@@ -9,7 +9,7 @@
 #                        share it
 #   # clock: instructions  one whose clock goes by a nanosecond for each instruction that it
 #                        executes, however busy its host is; cases with it share it
-#   # cell: CELL         it runs in this cell alone
+#   # cell: GLOB         it runs in these cells alone
 #   # long: yes          it takes its time: "make test-long" runs it, or whoever names it
 
 # read_head FILE: sets head_boot, head_image, head_clock, head_cell and head_long, and

@@ -22,10 +22,14 @@ for path in "$dir"/cases/*.sh; do
 	read_head "$path"
 	# shellcheck disable=SC2154 # read_head sets these
 	[ "$head_machine" = "${CASE_MACHINE-}" ] || continue
-	[ "${head_cell:-${CASE_CELL-}}" = "${CASE_CELL-}" ] || continue
+	# shellcheck disable=SC2254 # the globs are meant as such
+	case ${CASE_CELL-} in
+	${head_cell:-*}) ;;
+	*) continue ;;
+	esac
 	# shellcheck disable=SC2154
 	[ "$head_long" = "${CASE_LONG-}" ] || continue
-	# shellcheck disable=SC2254 # the glob is meant as one
+	# shellcheck disable=SC2254
 	case $name in
 	$glob) set -- "$@" "$path" ;;
 	esac

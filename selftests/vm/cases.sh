@@ -16,7 +16,8 @@ machines_of_cases() {
 		# shellcheck disable=SC2053 # the right side is a glob
 		[[ ${name%.sh} == $1 ]] || continue
 		read_head "$file"
-		[[ ${head_cell:-$cell} == "$cell" && $head_long == "${2-}" ]] || continue
+		# shellcheck disable=SC2053
+		[[ $cell == ${head_cell:-*} && $head_long == "${2-}" ]] || continue
 		echo "$head_machine|$head_image|$head_clock|$head_boot"
 	done | awk '!seen[$0]++'
 }
