@@ -399,7 +399,9 @@ int record_init(void)
 
 	if (err)
 		return err;
-	record_cache = KMEM_CACHE(record, 0);
+	/* A second copy has another name: it is refused later, and not warned about here. */
+	record_cache = kmem_cache_create(THIS_MODULE->name, sizeof(struct record),
+					 __alignof__(struct record), 0, NULL);
 	if (!record_cache) {
 		table_exit(&record_table);
 		return -ENOMEM;
