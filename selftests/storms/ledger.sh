@@ -22,6 +22,8 @@ for name in a b c d/e d/f d/g/h d/g/i; do
 	set -- "$@" "$(cgroup_dir "$name")"
 done
 cgroup_make parents
+# However short the storm is, something is refused.
+limit a --hard 512K >/dev/null
 quiesce
 memory_before=$(unowned)
 
@@ -43,25 +45,19 @@ while_it_lasts() { # COMMAND...
 }
 beside=
 
-# One of a list of words, another each time.
-pick() { # WORD...
-	pick_turn=$((pick_turn + 1))
-	shift $((pick_turn * 7 % $#))
-	echo "$1"
-}
-pick_turn=$SEED
-
+# Seven cgroups and six changes: with time each cgroup has each of them.
+turn=$SEED
 change_settings() {
-	pick a b c d d/e d/g d/g/h >"$TEST_DIR/picked"
-	pick_turn=$((pick_turn + 1))
-	read -r picked <"$TEST_DIR/picked"
-	case $((pick_turn % 6)) in
-	0) limit "$picked" --hard 512K ;;
-	1) limit "$picked" --soft 1M --throttle 1ms ;;
-	2) limit "$picked" --hard max --soft max ;;
-	3) charge "$picked" on ;;
-	4) charge "$picked" inherit ;;
-	5) limit "$picked" --hard 64M --view ;;
+	turn=$((turn + 1))
+	set -- a b c d d/e d/g d/g/h
+	shift $((turn % 7))
+	case $((turn % 6)) in
+	0) limit "$1" --hard 512K ;;
+	1) limit "$1" --soft 1M --throttle 1ms ;;
+	2) limit "$1" --hard max --soft max ;;
+	3) charge "$1" on ;;
+	4) charge "$1" inherit ;;
+	5) limit "$1" --hard 64M --view ;;
 	esac
 }
 
@@ -117,6 +113,7 @@ while read -r word dir bytes <&4; do
 	end)
 		diag "$dir $bytes"
 		ended=${dir#operations=}
+		refusals=${bytes##*refusals=}
 		oddities=${bytes##*oddities=}
 		break
 		;;
@@ -125,6 +122,7 @@ done
 rm "$TEST_DIR/go"
 check "it lasted to its end" [ "${ended:-0}" -gt 0 ]
 check "it paused to be looked at" [ "$pauses" -gt 0 ]
+check "limits refused something" [ "${refusals%% *}" -gt 0 ]
 is "of $pauses looks, as many found an account wrong" $wrong 0
 is "the driver answered nothing but yes and no-memory" "${oddities:-none}" 0
 kill "$watcher"
