@@ -36,7 +36,7 @@ moved "$before" $((4 * MIB)) "and is still held by the driver"
 check "its file is closed" ask holder unmapclose 0
 moved "$before" 0 "and now it is free"
 
-ask holder alloc 1G
+ask holder alloc 64M
 is "more than the page allocator gives in one block is refused" \
 	"$(echo "$reply" | cut -d' ' -f1-3)" "refused alloc status=$NO_MEMORY"
 check "and the process goes on" ask holder alloc 64K

@@ -51,7 +51,7 @@ is "1 free on the left" "$(account top/left frees)" 1
 is "24 allocations in the parent" "$(account top allocs)" 24
 
 is "no failure yet" "$(account top/left failures)" 0
-ask second alloc 1G
+ask second alloc 64M
 is "an allocation that the driver can't make fails" "$(reply_field status)" $NO_MEMORY
 is "and is counted" "$(account top/left failures)" 1
 is "in the parent too" "$(account top failures)" 1
