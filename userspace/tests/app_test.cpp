@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include <unistd.h>
@@ -378,6 +379,7 @@ TEST_F(App, ATargetsSubtreeIsAllThatIsListed) {
 TEST_F(App, HelpAndMeantWords) {
     EXPECT_EQ(run({"help", "ls"}).out, run({"ls", "--help"}).out);
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    EXPECT_NE(run({"help"}).out.find("Exit codes: 0 done, 1 failed"), std::string::npos);
     for (const auto &words : std::vector<std::vector<const char *>>{
              {"-j", "help", "ls"}, {"help", "-j", "ls"}, {"help", "ls", "-j"}})
         EXPECT_EQ(run(words).out, run({"ls", "--help"}).out) << words[0];
@@ -504,6 +506,13 @@ TEST_F(App, AContainersPathBeginsAtTheContainer) {
     EXPECT_NE(run({"ls", "--flat"}).out.find("\ndocker aaaaaaaaaaaa/init "), std::string::npos);
 }
 
+TEST_F(App, ShowHasWhatTheMemoryControllerSays) {
+    const std::string out = run({"show", "/a.slice/big.service"}).out;
+
+    EXPECT_TRUE(std::regex_search(out, std::regex("memory.current +1.00 GiB"))) << out;
+    EXPECT_TRUE(std::regex_search(out, std::regex("memory.max +max"))) << out;
+}
+
 TEST_F(App, ShowOfAPidHasThatProcessAlone) {
     const json shown = run_json({"show", "42", "--json"});
 
@@ -514,11 +523,14 @@ TEST_F(App, ShowOfAPidHasThatProcessAlone) {
 
 TEST_F(App, ShowOfACgroupThatNeverHeldMemoryHasWhatItInherits) {
     sandbox_.add_cgroup("/a.slice/fresh/er");
+    fake_.accounts[1].charge_effective = UMACCT_CHARGE_ON;
 
     const json shown = run_json({"-j", "show", "/a.slice/fresh/er"});
     EXPECT_EQ(shown["account"]["usage_bytes"], 0);
     EXPECT_EQ(shown["account"]["effective_bytes"], 8 * gib);
     EXPECT_EQ(shown["account"]["hard_bytes"], nullptr);
+    EXPECT_EQ(shown["account"]["charge"], "inherit");
+    EXPECT_EQ(shown["account"]["charge_effective"], "on");
 }
 
 TEST_F(App, TheSummarySaysWhatIsWrong) {
@@ -576,6 +588,10 @@ TEST_F(App, VersionWithAndWithoutTheModule) {
     EXPECT_NE(run({"--version"}).out.find("module not loaded"), std::string::npos);
     EXPECT_EQ(run({"-V"}).code, 0);
     EXPECT_EQ(run_json({"--version", "-j"})["module_version"], nullptr);
+    unreachable_ = Failure::permission;
+    const Ran ran = run({"-V"});
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_NE(ran.out.find("(netlink ABI 1)\nmodule unknown: "), std::string::npos);
 }
 
 // --- JSON ---------------------------------------------------------------------
@@ -862,6 +878,11 @@ TEST_F(App, ChargeSetsAnAccountOrTheDefault) {
     EXPECT_EQ(run({"charge", "inherit", "/idle"}).code, 0);
     EXPECT_EQ(run({"charge", "/idle", "inherit"}).out, "/idle: charging inherit, as it was\n");
     ASSERT_EQ(fake_.changes.size(), 3U);
+    fake_.status.charge_default = UMACCT_CHARGE_ON;
+    const json changed = run_json({"charge", "on", "--json"});
+    EXPECT_EQ(changed["charge_default"], "on");
+    EXPECT_EQ(changed["before"], "on");
+    fake_.changes.pop_back();
     EXPECT_NE(run({"charge", "/idle"}).out.find("/idle    inherit"), std::string::npos);
     fake_.changes.pop_back();
     EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_CONFIG_SET);
