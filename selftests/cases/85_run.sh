@@ -31,6 +31,11 @@ is "under --soft 2M it gets what it asks for" "$(field peak)" $((3 * MIB))
 is "and crosses the limit once" "$(field local_soft_count)" 1
 is "its exit code" "$(field exit_code)" 0
 
+run --charge -- true
+is "with --charge what it takes is to be charged" "$(field charge)" on
+run -- true
+is "without it is as everywhere" "$(field charge)" inherit
+
 run -- sh -c 'exit 7'
 is "the command's exit code is run's" $? 7
 is "and in the summary" "$(field exit_code)" 7

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <numeric>
+#include <regex>
 #include <sstream>
 
 #include <unistd.h>
@@ -317,6 +318,7 @@ TEST_F(AuditVerb, WhatPoolsHoldIsAPartAndUnknownIsNone) {
     EXPECT_EQ(diff["diff"]["machine"]["unexplained_bytes"], 21 * mib);
     const Ran ran = run({"audit", "--diff", file("before").c_str()});
     EXPECT_NE(ran.out.find("can't be asked"), std::string::npos) << ran.out;
+    EXPECT_TRUE(std::regex_search(ran.out, std::regex("P  driver: its pools +unknown"))) << ran.out;
 }
 
 TEST_F(AuditVerb, NumbersThatNoMachineHasDontOverflow) {
@@ -364,6 +366,7 @@ TEST_F(AuditVerb, DrawsWhatItSays) {
     std::ostringstream svg;
     svg << std::ifstream(file("now.svg")).rdbuf();
     EXPECT_EQ(svg.str().rfind("<svg ", 0), 0U);
+    EXPECT_NE(svg.str().find("Where the memory is: MemTotal 1"), std::string::npos);
     EXPECT_NE(svg.str().find("driver_uncharged  3.00 GiB"), std::string::npos);
     EXPECT_NE(svg.str().find("/&lt;b&gt;: blind"), std::string::npos);
     EXPECT_EQ(svg.str().find("<b>"), std::string::npos);

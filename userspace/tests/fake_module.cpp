@@ -41,9 +41,9 @@ public:
                                                                : int{UMACCT_A_CLIENT_ACCOUNT_ID});
         Dump dump{.parts = {}, .interrupted = module_.dumps < module_.interruptions};
 
-        ++module_.dumps;
-        if (module_.goes)
+        if (module_.goes_after && module_.dumps >= *module_.goes_after)
             throw Error(Failure::missing, "the fake module goes");
+        ++module_.dumps;
         if (of_accounts) {
             for (const Account &account : module_.accounts) {
                 if (!subtree || is_below(account.path, *subtree))

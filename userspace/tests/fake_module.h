@@ -29,7 +29,7 @@ struct FakeModule {
     std::function<void()> while_watching;  ///< called by each receive()
 
     int interruptions = 0;          ///< that many dumps are interrupted
-    bool goes = false;              ///< it is unloaded before the first dump
+    std::optional<int> goes_after;  ///< it is unloaded after so many dumps
     std::optional<int> fail_with;   ///< errno that everything gets
     std::optional<int> refuse_with; ///< errno that every change gets
     int refuse_in = 0; ///< the change that comes as that one is refused, alone; 0 for none

@@ -146,9 +146,9 @@ TEST_F(Metrics, WithoutTheModule) {
 }
 
 TEST_F(Metrics, AModuleThatGoesMeanwhileIsNone) {
-    fake_.goes = true;
+    fake_.goes_after = 0;
     EXPECT_TRUE(has(text(), "umacct_up 0"));
-    fake_.goes = false;
+    fake_.goes_after.reset();
     EXPECT_TRUE(has(text(), "umacct_up 1"));
 }
 

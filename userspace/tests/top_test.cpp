@@ -625,6 +625,17 @@ TEST_F(Top, BatchesHaveRatesFromTheSecondOn) {
     EXPECT_NE(ran.out.find(" 41  240.00 MiB    max  240.00 MiB"), std::string::npos) << ran.out;
 }
 
+TEST_F(Top, ABatchSaysOnceThatTheModuleIsGoneAndGoesOn) {
+    const std::string note = "note: the fake module goes; trying again\n";
+
+    fake_.goes_after = 2; // accounts and processes
+    const Ran ran = run({"top", "-b", "-n", "3", "-d", "0.1"});
+
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ(ran.err, note);
+    EXPECT_EQ(ran.out.find("memory"), ran.out.rfind("memory  "));
+}
+
 TEST_F(Top, JsonIsALineForEachRefreshWithTheKeysOfLsAndPs) {
     const Ran ran = run({"top", "--json", "-n", "2", "-d", "0.1"});
     std::istringstream lines(ran.out);
