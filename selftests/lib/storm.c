@@ -51,6 +51,7 @@ struct place {
 struct shared {
 	atomic_int phase;
 	atomic_ullong allocations, refusals, maps, frees, moves, deaths, keepers, oddities;
+	atomic_int odd_status;		/* the last one's */
 	struct place places[MAX_WORKERS];
 };
 
@@ -123,18 +124,32 @@ static uint64_t bytes_of(uint64_t size)
 	return bytes;
 }
 
+/* "No memory" is the one answer but yes that a healthy driver gives here: to who is refused
+ * some, and where allocations of its own fail, to everybody.
+ */
+static bool is_no_memory(int status)
+{
+	return status == RM_ERR_NO_MEMORY || status == -ENOMEM;
+}
+
+static void note_odd(int status)
+{
+	shared->odd_status = status;
+	atomic_fetch_add(&shared->oddities, 1);
+}
+
 static void take(struct worker *w, unsigned int i)
 {
 	struct object *object = &w->objects[i];
 	uint64_t size = (uint64_t)PAGE * (1 + next_random(next_random(8) ? 16 : 300));
 	int status = rm_alloc(&w->client, FIRST_HANDLE + i, size);
 
-	if (status) {
-		/* Only a refusal is an answer that a healthy driver gives here. */
-		atomic_fetch_add(status == RM_ERR_NO_MEMORY ? &shared->refusals : &shared->oddities,
-				 1);
+	if (is_no_memory(status))
+		atomic_fetch_add(&shared->refusals, 1);
+	else if (status)
+		note_odd(status);
+	if (status)
 		return;
-	}
 	*object = (struct object){
 		.size = size, .bytes = bytes_of(size), .dir = w->dir, .mapping.fd = -1,
 	};
@@ -159,13 +174,19 @@ static void unmap(struct object *object)
 static void let_go(struct worker *w, unsigned int i)
 {
 	struct object *object = &w->objects[i];
+	int status;
 
 	if (next_random(2)) {
 		unmap(object);
-		rm_free(&w->client, FIRST_HANDLE + i);
+		status = rm_free(&w->client, FIRST_HANDLE + i);
 	} else {
-		rm_free(&w->client, FIRST_HANDLE + i);
+		status = rm_free(&w->client, FIRST_HANDLE + i);
 		unmap(object);
+	}
+	if (status) {
+		if (!is_no_memory(status))
+			note_odd(status);
+		return;
 	}
 	forget(w, object);
 	atomic_fetch_add(&shared->frees, 1);
@@ -429,13 +450,14 @@ int main(int argc, char **argv)
 		place->pid = 0;
 		clear_place(place);
 	}
-	printf("end operations=%llu allocations=%llu refusals=%llu frees=%llu maps=%llu moves=%llu deaths=%llu keepers=%llu oddities=%llu\n",
+	printf("end operations=%llu allocations=%llu refusals=%llu frees=%llu maps=%llu moves=%llu deaths=%llu keepers=%llu odd_status=%#x oddities=%llu\n",
 	       (unsigned long long)(shared->allocations + shared->refusals + shared->frees +
 				    shared->maps + shared->moves + shared->deaths +
 				    shared->keepers),
 	       (unsigned long long)shared->allocations, (unsigned long long)shared->refusals,
 	       (unsigned long long)shared->frees, (unsigned long long)shared->maps,
 	       (unsigned long long)shared->moves, (unsigned long long)shared->deaths,
-	       (unsigned long long)shared->keepers, (unsigned long long)shared->oddities);
+	       (unsigned long long)shared->keepers, (unsigned int)shared->odd_status,
+	       (unsigned long long)shared->oddities);
 	return 0;
 }
