@@ -58,6 +58,7 @@ within_umacct() {
 
 # What one function asks for, and what it calls.
 within_function() { # NAME
+	check "there is a function $1" grep -q " $1\([[:space:]]\|\$\)" /proc/kallsyms
 	# shellcheck disable=SC2046 # two words
 	within_addresses $(sort /proc/kallsyms | awk -v name="$1" '
 	first && $1 != first { print first, $1; exit }
@@ -214,7 +215,7 @@ limit target --hard 8M >/dev/null
 walk_first "a limit somewhere, not known whose it is: recorded or refused" has_it_or_not
 
 # With none to be had for records, for longer than their stock lasts.
-within_function record_adjust_spares
+within_function record_fill_spares
 limit target --hard max >/dev/null
 ask holder free all
 untracked_before=$(untracked)
@@ -299,9 +300,11 @@ is "then it is hooked" "$(status_field driver_state)" hooked
 
 # --- at random, beside everything else
 
+# Where there is a throttle, an ioctl of the driver's is in umacct's hook as a whole, and what the
+# driver asks for anywhere fails: 550 panics where it has no memory for a client.
 umacct reserve 1M >/dev/null
 failing 10
-SECONDS_OF_STORM=$SECONDS_OF_STORM TMPDIR=$TEST_DIR sh "$SELFTESTS/storms/ledger.sh" >"$TEST_DIR/storm" 2>&1
+THROTTLE='' SECONDS_OF_STORM=$SECONDS_OF_STORM TMPDIR=$TEST_DIR sh "$SELFTESTS/storms/ledger.sh" >"$TEST_DIR/storm" 2>&1
 failing 0
 umacct reserve off >/dev/null
 sed 's/^/# /' "$TEST_DIR/storm"
