@@ -8,7 +8,7 @@
 trouble='WARNING:|BUG:|Oops|Kernel panic|Call Trace:|soft lockup|blocked for more than|detected stalls|UBSAN:|unreferenced object'
 
 end_of_console() { # FILE
-	{ grep -nE -B 2 -A 25 "$trouble" "$1" || tail -n 40 "$1"; } | head -n 80 | tr -d '\r'
+	{ grep -nE -B 2 -A 25 "$trouble" "$1" || tail -n 40 "$1"; } | sed -n 1,80p | tr -d '\r'
 }
 
 # Until 8.1 QEMU could keep code that it translated while another processor was patching
