@@ -99,10 +99,14 @@ done
 diag "$(cat "$TEST_DIR/slowly")"
 is "beside some that come and go, a list of accounts is whole" "$(slow_list accounts)" 0
 is "and one of processes" "$(slow_list clients)" 0
-nltest slowly >"$TEST_DIR/slowly" &
+is_stopped() { # PID
+	grep -qs '^State:.T' "/proc/$1/status"
+}
+nltest slowly stop >"$TEST_DIR/slowly" &
 listing=$!
-sleep 0.5
+check "a list is begun" eventually is_stopped $listing
 rmdir "$(cgroup_dir row1)" "$(cgroup_dir row40)"
+kill -CONT $listing
 wait $listing
 is "but not one in which memory has changed hands" "$(slow_list accounts)" 1
 

@@ -15,9 +15,11 @@
  *	nltest cost ROUNDS	prints what STATUS_GET takes at least, in nanoseconds, which
  *				are instructions under QEMU's icount
  *
- *	nltest slowly		lists accounts and clients in small pieces, with a pause after
+ *	nltest slowly [stop]	lists accounts and clients in small pieces, with a pause after
  *				each, and prints how many there were, and whether the list is
- *				marked as interrupted
+ *				marked as interrupted. With "stop", it stops itself after the
+ *				first piece: whoever has changed something meanwhile goes on
+ *				with SIGCONT
  *
  *	nltest storm SEED SECONDS
  *				sends requests at random, as the specification has them, or
@@ -31,6 +33,7 @@
  *	nltest deaf		never reads, and wants the sender to know it
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -75,6 +78,7 @@ struct reply {
 
 static int sock = -1;
 static bool slowly;
+static bool stops;
 static uint16_t family;
 static uint32_t events_group;
 static int tests;
@@ -234,8 +238,11 @@ static struct reply transact(const struct request *request)
 			reply.error = errno;
 			return reply;
 		}
-		if (slowly)
+		if (stops)
+			raise(SIGSTOP);
+		else if (slowly)
 			usleep(PAUSE_US);
+		stops = false;
 		for (header = (void *)buffer; NLMSG_OK(header, length);
 		     header = NLMSG_NEXT(header, length)) {
 			if (header->nlmsg_flags & NLM_F_DUMP_INTR)
@@ -672,11 +679,12 @@ static int run_figures(uint64_t id)
 	return finish();
 }
 
-static int run_slowly(void)
+static int run_slowly(bool and_stop)
 {
 	struct reply accounts, clients;
 
 	slowly = true;
+	stops = and_stop;
 	accounts = dump(UMACCT_CMD_ACCOUNT_GET);
 	clients = dump(UMACCT_CMD_CLIENT_GET);
 	printf("accounts=%u interrupted=%d clients=%u interrupted=%d\n", accounts.objects,
@@ -847,7 +855,9 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "cost"))
 		return run_cost(strtoul(argv[2], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "slowly"))
-		return run_slowly();
+		return run_slowly(false);
+	if (argc == 3 && !strcmp(argv[1], "slowly") && !strcmp(argv[2], "stop"))
+		return run_slowly(true);
 	if (argc == 4 && !strcmp(argv[1], "storm"))
 		return run_storm(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "listen"))
@@ -857,7 +867,8 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
 	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
-		"              cost ROUNDS | slowly | storm SEED SECONDS | listen | eavesdrop | deaf\n",
+		"              cost ROUNDS | slowly [stop] | storm SEED SECONDS |\n"
+		"              listen | eavesdrop | deaf\n",
 		argv[0]);
 	return 2;
 }
