@@ -73,8 +73,8 @@ is "who may not see the machine isn't told" \
 check "nor may he give it back" fails runas $UNPRIVILEGED umacct reclaim 2>/dev/null
 
 umacct reserve $(($(available) - 40 * MIB)) >/dev/null
-check "the reserve counts it as available" ask_for 80
-check "once" refused_for 200
+check "the reserve counts it as available" ask_for $((HELD / MIB - 5))
+check "once" refused_for $((HELD / MIB + 115))
 umacct reserve off >/dev/null
 
 rmmod umacct

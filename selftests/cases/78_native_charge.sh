@@ -29,9 +29,7 @@ before=$(cgroup_current leaf)
 ask holder alloc 1M 8
 check "then it is known" native
 is "what it charges shows" "$(account leaf charged)" $((8 * MIB))
-# The memory controller charges 64 pages at a time, for each of two processors, and keeps
-# what it has left of what was there before.
-settles "and is charged once" $((8 * MIB)) $((2 * 64 * PAGE)) cgroup_current_since leaf "$before"
+settles "and is charged once" $((8 * MIB)) $CHARGED_AHEAD cgroup_current_since leaf "$before"
 umacct charge on "$(cgroup_path leaf)" 2>"$TEST_DIR/error"
 check "charging can't be switched on besides" grep -q 'by itself' "$TEST_DIR/error"
 ask holder free all

@@ -441,8 +441,12 @@ in_cgroup() { # NAME COMMAND...
 	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CGROUPS$cgroup_at" "$@"
 }
 
-# memory.current to the page. The kernel charges in advance, up to 64 pages for each
-# CPU; a memory.high that nothing can meet makes it give that back.
+# What the memory controller has at hand: it charges 64 pages at a time, for each of two
+# processors, and keeps what it has left of them.
+CHARGED_AHEAD=$((2 * 64 * PAGE))
+
+# memory.current to the page: a memory.high that nothing can meet makes the kernel give back
+# what it has charged ahead.
 cgroup_current() { # NAME
 	cgroup_write "$1" memory.high 0
 	cgroup_write "$1" memory.high max
