@@ -77,14 +77,16 @@ load_machine() {
 		console=ttyS0
 		window=0x80000000
 		# Emulated, "rep stosb" clears a byte at a time, so the kernel is not to prefer it.
-		qemu=(qemu-system-x86_64 -machine q35 -cpu "max,erms=off")
+		qemu=(qemu-system-x86_64 -machine q35)
+		cpu="max,erms=off"
 		;;
 	arm64)
 		kernel_arch=arm64
 		triplet=aarch64-linux-gnu
 		console=ttyAMA0
 		window=0xc0000000
-		qemu=(qemu-system-aarch64 -machine "virt,gic-version=3" -cpu cortex-a76)
+		qemu=(qemu-system-aarch64 -machine "virt,gic-version=3")
+		cpu=cortex-a76
 		;;
 	esac
 	cross=$triplet-

@@ -48,10 +48,70 @@ use_qemu() {
 		-L /usr/lib/ipxe/qemu "${qemu[@]:1}")
 }
 
-accelerator() {
-	if runs_in_parallel; then
-		echo tcg
+# accelerate [KERNEL INITRD]: adds to qemu what the machine's code runs on. Where KERNEL comes
+# up and goes down on the host's own processors, it is these (KVM), as a DGX Spark and most
+# machines have it; else, and where none is named, they are emulated. UMACCT_KVM=no does
+# without.
+accelerate() {
+	if [[ $# -gt 0 ]] && has_kvm && kvm_boots "$@"; then
+		on_kvm
+	elif runs_in_parallel; then
+		qemu+=(-cpu "$cpu" -accel tcg)
 	else
-		echo tcg,thread=single
+		qemu+=(-cpu "$cpu" -accel "tcg,thread=single")
 	fi
+}
+
+has_kvm() {
+	[[ $arch == "$host_arch" && -w /dev/kvm && ${UMACCT_KVM-} != no ]]
+}
+
+on_kvm() {
+	qemu=(taskset -c "$(alike_processors)" "${qemu[@]}" -cpu "${cpu/#cortex-a76/max}" -accel kvm)
+}
+
+# kvm_boots KERNEL INITRD: there are hosts that have a KVM which can't run a kernel. It has to
+# come up with both processors and to power off, in twenty seconds. The answer is kept until
+# the host boots again.
+kvm_boots() {
+	local answer boot_id
+	answer=$cache/kvm/$(sha256sum <<<"$*" | cut -c 1-12)
+	boot_id=$(</proc/sys/kernel/random/boot_id)
+	with_lock kvm ask_kvm "$@"
+	grep -qxF "$boot_id boots" "$answer"
+}
+
+ask_kvm() { # KERNEL INITRD
+	grep -qs "^$boot_id " "$answer" && return
+	mkdir -p "$cache/kvm"
+	forget_old "$cache/kvm" '*' 8
+	echo "$boot_id $(try_kvm "$@")" >"$answer"
+	note "KVM $(cut -d ' ' -f 2- "$answer")"
+}
+
+try_kvm() { # KERNEL INITRD
+	local log
+	log=$(
+		on_kvm
+		timeout 20 "${qemu[@]}" -smp 2 -m 2560 -nodefaults -no-user-config -display none \
+			-no-reboot -kernel "$1" -initrd "$2" -serial stdio 2>&1 </dev/null \
+			-append "console=$console panic=-1 rdinit=/bin/busybox -- poweroff -f" |
+			tr -d '\0'
+	) || true
+	if grep -q 'Brought up .* 2 CPUs' <<<"$log" && grep -q 'reboot: Power down' <<<"$log"; then
+		echo boots
+	else
+		echo "doesn't boot a kernel on this machine, so processors are emulated"
+	fi
+}
+
+# alike_processors: for taskset, those that are like the fastest. The processors of a Spark
+# are of two kinds, and a machine that begins on one can't go on on the other.
+alike_processors() {
+	local processor
+	for processor in /sys/devices/system/cpu/cpu[0-9]*; do
+		echo "$({ cat "$processor/cpu_capacity" || echo -; } 2>/dev/null)" \
+			"$({ cat "$processor/regs/identification/midr_el1" || echo -; } 2>/dev/null)" \
+			"${processor##*/cpu}"
+	done | sort -k 1,1nr | awk 'NR == 1 { kind = $2 } $2 == kind { print $3 }' | paste -sd ,
 }
