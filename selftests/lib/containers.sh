@@ -26,6 +26,7 @@ podman() {
 	chroot "$WORLD" podman "$@"
 }
 
+# podman gives up on who takes long to die.
 remove_containers() {
-	podman rm --all --force --time 0 >/dev/null
+	eventually podman rm --all --force --time 0 >/dev/null
 }
