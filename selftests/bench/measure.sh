@@ -138,8 +138,9 @@ done
 start=$(/selftests/bin/cost umacct) || stop "umacct can't be measured"
 echo "start umacct $start"
 
+# Bytes of slab memory that are in use: what was freed leaves slabs that others are in, too.
 slab() {
-	awk '$1 == "SUnreclaim:" { print $2 * 1024 }' /proc/meminfo
+	awk 'NR > 2 { bytes += $2 * $4 } END { printf "%.0f\n", bytes }' /proc/slabinfo
 }
 
 ask_beside() { # COMMAND
@@ -196,14 +197,24 @@ hold_cgroups() { # COUNT PAGES
 	rm /tmp/hold /tmp/ready
 }
 
-# The holder's own is in use until it has gone.
-forget_cgroups() {
+end_holder() {
 	exec 5>&-
 	wait "$holder"
-	find $CGROUPS/many -depth -type d -exec rmdir {} + || stop "cgroups are left"
-	while umacct ps --json | grep -q manycgroups; do
+	while umacct ps --json 2>/dev/null | grep -q manycgroups; do
 		sleep 1
 	done
+	# What is no more in the list is reaped within two seconds, and then RCU's.
+	sleep 10
+}
+
+remove_cgroups() {
+	find $CGROUPS/many -depth -type d -exec rmdir {} + || stop "cgroups are left"
+}
+
+# The holder's own is in use until it has gone.
+forget_cgroups() {
+	end_holder
+	remove_cgroups
 }
 
 # The processor's time that a process took, in the kernel and out of it, in nanoseconds.
@@ -211,35 +222,40 @@ time_of() { # PID
 	cut -d ' ' -f 1 "/proc/$1/schedstat"
 }
 
+# By how much slab memory grew, for each account: those of the cgroups that have a hundred each
+# are among them.
+slab_growth() { # COUNT
+	echo $((($(slab) - slab_before) / ($1 + $1 / 100 + 1)))
+}
+
 # What a page for each of so many cgroups takes of slab memory, all from one process, which
-# passes through them.
-hold_accounts() { # VARIANT COUNT
+# passes through them; and what is left of that when it has gone, while the cgroups are there.
+account_memory() { # VARIANT COUNT
 	/selftests/bin/manycgroups make "$2" || stop "no $2 cgroups"
 	slab_before=$(slab)
 	hold_cgroups "$2" 1
-	echo "account $1 $((($(slab) - slab_before) / $2)) 0"
-}
-
-drop_accounts() { # COUNT
-	/selftests/bin/manycgroups remove "$1" || stop "the cgroups can't be removed"
-	forget_cgroups
+	echo "held $1 $(slab_growth "$2") 0"
+	end_holder
+	echo "account $1 $(slab_growth "$2") 0"
+	remove_cgroups
 }
 
 # A page beside so many accounts, with as many clients; and a list of them.
 among_accounts() { # COUNT
-	hold_accounts umacct "$1"
+	/selftests/bin/manycgroups make "$1" || stop "no $1 cgroups"
+	hold_cgroups "$1" 1
 	measure "among_accounts" "$1" 1 4096 0 2000
 	# The first finds the machine still busy with what went before.
 	umacct ls --json >/dev/null
 	accounts_cost=$(/selftests/bin/cost umacct ls --json) || stop "ls can't be measured"
 	echo "list $1 $accounts_cost"
-	drop_accounts "$1"
+	forget_cgroups
 }
 
 rmmod umacct || stop "umacct does not unload"
-hold_accounts bare 10000
-drop_accounts 10000
+account_memory bare 10000
 insmod /lib/umacct/umacct.ko || stop "umacct does not load"
+account_memory umacct 10000
 among_accounts 1000
 among_accounts 100000
 
