@@ -284,7 +284,6 @@ measure_scrape() { # COUNT
 		stop "the exporter tells nothing of /many"
 	kill $exporter
 	wait $exporter
-	/selftests/bin/manycgroups remove "$1" || stop "the cgroups can't be removed"
 	forget_cgroups
 }
 
