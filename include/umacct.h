@@ -16,8 +16,8 @@
  *  - Whoever lacks CAP_SYS_ADMIN in the initial user namespace sees the
  *    accounts of its own cgroup's subtree and the clients in it, and may change
  *    nothing. In the root of the v2 hierarchy, which is nobody's own, it sees
- *    none. Its status has versions, states and reasons; USAGE, CHARGED and
- *    MANAGED of its own subtree; and no other number. The family answers in every
+ *    none. Its status has versions, states and reasons; USAGE, CHARGED,
+ *    MANAGED and METADATA of its own subtree; and no other number. The family answers in every
  *    network namespace.
  *
  * Commands:
@@ -118,7 +118,7 @@ enum {
 	UMACCT_A_STATUS_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */
 	UMACCT_A_STATUS_DRIVER_USAGE,	/* u64, bytes the driver holds for itself, outside USAGE */
 	UMACCT_A_STATUS_DRIVER_PEAK,	/* u64 */
-	UMACCT_A_STATUS_MANAGED,	/* u64, bytes of managed (nvidia-uvm) memory, outside USAGE */
+	UMACCT_A_STATUS_MANAGED,	/* u64, part of USAGE that is managed (nvidia-uvm) memory */
 	UMACCT_A_STATUS_UNTRACKED,	/* u64, bytes ever allocated that could not be recorded */
 	UMACCT_A_STATUS_UNTRACKED_COUNT,/* u64, allocations that could not be recorded */
 	UMACCT_A_STATUS_STALE_COUNT,	/* u64, records whose free was never seen, dropped */
@@ -136,6 +136,7 @@ enum {
 	UMACCT_A_STATUS_AVAILABLE,	/* u64, bytes: MemAvailable, less free CMA, and POOLS */
 	UMACCT_A_STATUS_POOLS,		/* u64, freed bytes the driver keeps; absent if not known */
 	UMACCT_A_STATUS_RECLAIMED,	/* u64, bytes; only RECLAIM answers it */
+	UMACCT_A_STATUS_METADATA,	/* u64, part of USAGE that the drivers keep beside the pages */
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)
@@ -167,7 +168,7 @@ enum {
 	UMACCT_A_ACCOUNT_LOCAL,		/* u64, bytes: without the children */
 	UMACCT_A_ACCOUNT_PEAK,		/* u64, bytes: highest USAGE ever */
 	UMACCT_A_ACCOUNT_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */
-	UMACCT_A_ACCOUNT_MANAGED,	/* u64, managed memory, outside USAGE, charged by the driver */
+	UMACCT_A_ACCOUNT_MANAGED,	/* u64, part of USAGE that is managed (nvidia-uvm) memory */
 	UMACCT_A_ACCOUNT_ALLOCS,	/* u64, successful allocations */
 	UMACCT_A_ACCOUNT_FREES,		/* u64 */
 	UMACCT_A_ACCOUNT_FAILURES,	/* u64, allocations that the driver itself failed */
@@ -191,7 +192,7 @@ enum {
 	UMACCT_A_ACCOUNT_REASON,	/* string: why nothing enforces what was set */
 	UMACCT_A_ACCOUNT_ALLOC_TIME,	/* u64, ns that tasks were in the driver's allocator, by ticks */
 	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, /* u64, ns, the longest that one allocation took */
-	UMACCT_A_ACCOUNT_BOOKKEEPING,	/* u64, bytes the driver notes of USAGE's pages, at least; if known */
+	UMACCT_A_ACCOUNT_METADATA,	/* u64, part of USAGE that the drivers keep beside the pages */
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)
@@ -208,10 +209,11 @@ enum {
 	UMACCT_A_CLIENT_USAGE,		/* u64, bytes it allocated that are still held */
 	UMACCT_A_CLIENT_PEAK,		/* u64 */
 	UMACCT_A_CLIENT_CHARGED,	/* u64, part of USAGE */
-	UMACCT_A_CLIENT_MANAGED,	/* u64, outside USAGE */
+	UMACCT_A_CLIENT_MANAGED,	/* u64, part of USAGE */
 	UMACCT_A_CLIENT_ALLOCS,		/* u64 */
 	UMACCT_A_CLIENT_FREES,		/* u64 */
 	UMACCT_A_CLIENT_EXITED,		/* flag: it is gone, but what it allocated is held by others */
+	UMACCT_A_CLIENT_METADATA,	/* u64, part of USAGE */
 
 	__UMACCT_A_CLIENT_MAX,
 	UMACCT_A_CLIENT_MAX = (__UMACCT_A_CLIENT_MAX - 1)

@@ -43,8 +43,9 @@ static bool show_account(struct seq_file *seq, u64 *cursor)
 		*cursor = a->row.seq;
 		seq_printf(seq, "%llu ", a->id);
 		put_name(seq, a->path);
-		seq_printf(seq, " %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n", a->usage,
-			   a->local, a->peak, a->charged, a->managed, a->allocs, a->frees,
+		seq_printf(seq, " %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n", a->usage,
+			   a->local, a->peak, a->charged, a->usage - a->managed - a->metadata,
+			   a->managed, a->metadata, a->allocs, a->frees,
 			   a->failures, a->refusals,
 			   limit_text(a->settings.hard, hard, sizeof(hard)),
 			   limit_text(a->settings.soft, soft, sizeof(soft)));
@@ -58,7 +59,7 @@ static int accounts_show(struct seq_file *seq, void *unused)
 	u64 cursor = 0;
 
 	ledger_refresh();
-	seq_puts(seq, "id path usage local peak charged managed allocs frees failures refusals hard soft\n");
+	seq_puts(seq, "id path usage local peak charged system managed metadata allocs frees failures refusals hard soft\n");
 	while (!seq_has_overflowed(seq) && show_account(seq, &cursor))
 		cond_resched();
 	return 0;
@@ -67,9 +68,10 @@ DEFINE_SHOW_ATTRIBUTE(accounts);
 
 static void put_client(struct seq_file *seq, const struct client *c)
 {
-	seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %d ", pid_nr(c->pid),
+	seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %d ", pid_nr(c->pid),
 		   c->start_time, account_nearest_online(c->account)->id, c->usage, c->peak,
-		   c->charged, c->managed, c->allocs, c->frees, client_exited(c));
+		   c->charged, c->usage - c->managed - c->metadata, c->managed, c->metadata,
+		   c->allocs, c->frees, client_exited(c));
 	put_name(seq, c->comm);
 	seq_putc(seq, '\n');
 }
@@ -94,7 +96,7 @@ static int clients_show(struct seq_file *seq, void *unused)
 	u64 cursor = 0;
 
 	ledger_refresh();
-	seq_puts(seq, "pid start_time account usage peak charged managed allocs frees exited comm\n");
+	seq_puts(seq, "pid start_time account usage peak charged system managed metadata allocs frees exited comm\n");
 	while (!seq_has_overflowed(seq) && show_client(seq, &cursor))
 		cond_resched();
 	return 0;
@@ -124,8 +126,9 @@ static int status_show(struct seq_file *seq, void *unused)
 
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
 	ledger_read_totals(&totals);
-	seq_printf(seq, "usage %llu\ncharged %llu\nmanaged %llu\ndriver_usage %llu\ndriver_peak %llu\n",
-		   totals.usage, totals.charged, totals.managed, totals.records.driver_usage,
+	seq_printf(seq, "usage %llu\ncharged %llu\nsystem %llu\nmanaged %llu\nmetadata %llu\ndriver_usage %llu\ndriver_peak %llu\n",
+		   totals.usage, totals.charged, totals.usage - totals.managed - totals.metadata,
+		   totals.managed, totals.metadata, totals.records.driver_usage,
 		   totals.records.driver_peak);
 	seq_printf(seq, "untracked %llu\nuntracked_count %llu\nstale_count %llu\n",
 		   totals.records.untracked, totals.records.untracked_count,

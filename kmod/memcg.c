@@ -91,6 +91,29 @@ bool memcg_may_block(u64 bytes)
 }
 
 /**
+ * memcg_get_current() - the memory cgroup of the current task
+ *
+ * Context: any.
+ * Return: it, with a reference for memcg_put(); NULL without a memory controller.
+ */
+struct mem_cgroup *memcg_get_current(void)
+{
+	struct mem_cgroup *memcg = NULL;
+#ifdef CONFIG_MEMCG
+	struct cgroup_subsys_state *css;
+
+	if (mem_cgroup_disabled())
+		return NULL;
+	preempt_disable();
+	css = memcg_css_of_current();
+	if (css && css_tryget(css))
+		memcg = mem_cgroup_from_css(css);
+	preempt_enable();
+#endif
+	return memcg;
+}
+
+/**
  * memcg_on_v2() - is the memory controller on cgroup v2?
  *
  * Context: any.

@@ -53,4 +53,56 @@ static inline bool memcg_charges_current(void)
 	return charges;
 }
 
+/* What the current task has the kernel charge instead of its own cgroup, or NULL. */
+static inline struct mem_cgroup *memcg_active(void)
+{
+#ifdef CONFIG_MEMCG
+	return current->active_memcg;
+#else
+	return NULL;
+#endif
+}
+
+/* Only for a task that has none, or back to that. */
+static inline void memcg_set_active(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	current->active_memcg = memcg;
+#endif
+}
+
+/* Another reference; NULL stays NULL. */
+static inline struct mem_cgroup *memcg_get(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (memcg)
+		css_get(&memcg->css);
+#endif
+	return memcg;
+}
+
+static inline void memcg_put(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (memcg)
+		css_put(&memcg->css);
+#endif
+}
+
+struct mem_cgroup *memcg_get_current(void);
+
+/**
+ * memcg_charges_active() - as memcg_charges_current(), where the task works for another
+ *
+ * Context: any.
+ */
+static inline bool memcg_charges_active(void)
+{
+#ifdef CONFIG_MEMCG
+	if (current->active_memcg)
+		return current->active_memcg->css.parent;
+#endif
+	return memcg_charges_current();
+}
+
 #endif /* UMACCT_MEMCG_H */

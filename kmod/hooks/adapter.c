@@ -7,6 +7,9 @@
 #include "hooks/call.h"
 
 DECLARE_REDIRECT(u8, init_adapter, (void *stack, void *nv));
+/* What it is called with differs from series to series: three to five registers. */
+DECLARE_REDIRECT(u32, retain_gpu, (unsigned long a, unsigned long b, unsigned long c,
+				   unsigned long d, unsigned long e));
 
 u8 replace_init_adapter(void *stack, void *nv)
 {
@@ -26,5 +29,30 @@ struct hook hook_init_adapter = {
 	.probe = {
 		.symbol = "nvidia:rm_init_adapter",
 		REDIRECT(init_adapter),
+	},
+};
+
+/* uvm_gpu_retain_by_uuid(): the first to register a GPU has nvidia-uvm set it up. */
+u32 replace_retain_gpu(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+		       unsigned long e)
+{
+	struct call call = { .initialising = true };
+	u32 status;
+
+	probe_enter(&hook_retain_gpu.probe);
+	call_begin(&call);
+	status = original_retain_gpu(a, b, c, d, e);
+	call_end(&call);
+	probe_leave(&hook_retain_gpu.probe);
+	return status;
+}
+
+struct hook hook_retain_gpu = {
+	.name = "set up GPU for managed memory",
+	.module = HOOK_UVM,
+	.layouts = LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4,
+	.probe = {
+		.symbol = "nvidia_uvm:uvm_gpu_retain_by_uuid",
+		REDIRECT(retain_gpu),
 	},
 };

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens at the functions of nvidia.ko.
- *
- * All of them run in process context, may sleep, and are called with the
- * driver's API lock held.
+ * What happens at nvidia.ko's page allocator. It runs in process context and may sleep; the
+ * driver may hold locks of its own.
  */
 #include <linux/gfp.h>
 #include <linux/log2.h>
@@ -39,35 +37,21 @@ static __always_inline u64 bytes_taken(u32 count, u64 page_size, bool contiguous
 	return pages << PAGE_SHIFT;
 }
 
-/*
- * May the current task be bringing an adapter up? Without the hook that says so, only in
- * the ioctl that asks for that. Who opens a device may be bringing one up, too, but looks
- * like whoever comes by another of the driver's modules, and no limit would hold for him.
- */
-static __always_inline bool adapter_may_start(void)
+/* What the driver keeps of a client's memory beside the pages: of each page, and of the object. */
+static __always_inline u64 metadata_of(enum allocation_kind kind, u32 count)
 {
-	const struct call *call = call_current();
+	const struct driver_sizes *sizes = &driver_profile(HOOK_NVIDIA)->sizes;
 
-	if (likely(hook_armed(&hook_init_adapter)))
-		return unlikely(call) && call->initialising;
-	while (call && !call->penalty)
-		call = call->outer;
-	return call && !call->asks;
-}
-
-/* Kernel threads work for the driver, and so does whoever happens to bring an adapter up. */
-static __always_inline enum allocation_kind kind_of_caller(void)
-{
-	if (unlikely((current->flags & PF_KTHREAD) || !current->mm))
-		return ALLOCATION_DRIVER;
-	return unlikely(adapter_may_start()) ? ALLOCATION_DRIVER : ALLOCATION_SYSTEM;
+	if (unlikely(kind != ALLOCATION_SYSTEM))
+		return 0;
+	return (u64)count * sizes->page + sizes->object;
 }
 
 static __always_inline bool alloc_begin(struct allocation *alloc)
 {
 	if (likely(ledger_begin(alloc)))
 		return true;
-	trace_umacct_refuse(alloc->bytes, alloc->pages, alloc->page_size);
+	trace_umacct_refuse(alloc->bytes - alloc->metadata, alloc->pages, alloc->page_size);
 	return false;
 }
 
@@ -76,7 +60,7 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 {
 	unsigned long handle = status == NV_OK ? (unsigned long)*priv : 0;
 
-	trace_umacct_alloc(handle, alloc->bytes, alloc->pages, alloc->page_size, contiguous,
+	trace_umacct_alloc(handle, alloc->bytes - alloc->metadata, alloc->pages, alloc->page_size, contiguous,
 			   status);
 	ledger_end(alloc, status == NV_OK, handle, charged);
 	if (unlikely(alloc->penalty_ns))
@@ -127,9 +111,12 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 	u32 replace_alloc_pages_##n params				\
 	{								\
 		const u64 bytes = bytes_taken(count, size, contiguous);	\
-		const enum allocation_kind kind = kind_of_caller();	\
+		const enum allocation_kind kind =			\
+			kind_for_caller(HOOK_NVIDIA, ALLOCATION_SYSTEM); \
+		const u64 metadata = metadata_of(kind, count);		\
 		struct allocation alloc = {				\
-			.bytes = bytes,					\
+			.bytes = bytes + metadata,			\
+			.metadata = metadata,				\
 			.pages = count,					\
 			.page_size = size,				\
 			.kind = kind,					\
@@ -140,7 +127,7 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 		probe_enter(&hook_alloc_pages_##n.probe);		\
 		if (alloc_begin(&alloc)) {				\
 			if (unlikely(alloc.charge))			\
-				status = charged_alloc_pages_##n(alloc.bytes, &charged, UNWRAP args); \
+				status = charged_alloc_pages_##n(bytes, &charged, UNWRAP args); \
 			else						\
 				status = original_alloc_pages_##n args;	\
 			alloc_end(&alloc, status, contiguous, charged || charge_by_driver(), priv); \

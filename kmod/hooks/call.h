@@ -26,6 +26,9 @@ struct penalty {
  * @task: whose
  * @outer: the task's call around this one, if any
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
+ * @fault: the task touches managed memory
+ * @within: a hook further out counts what is allocated
+ * @refused: result: managed memory was refused
  * @asks: the task asks for something of its own; no adapter is brought up by that
  * @account_pages: have the kernel charge the pages of this allocation
  * @bytes: how much it takes
@@ -43,6 +46,9 @@ struct call {
 	struct call *outer;
 	bool initialising;
 	bool asks;
+	bool fault;
+	bool within;
+	bool refused;
 	bool account_pages;
 	bool zero_pages;
 	bool charged;

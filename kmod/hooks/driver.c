@@ -10,7 +10,9 @@
 #include <linux/notifier.h>
 
 #include "hooks/driver.h"
+#include "hooks/metadata.h"
 #include "hooks/table.h"
+#include "hooks/va_space.h"
 #include "ledger/ledger.h"
 #include "ledger/removal.h"
 #include "pools.h"
@@ -67,6 +69,8 @@ static void drop_records(enum hook_module module)
 			probe_drain(&hook->probe);
 	if (module == HOOK_KERNEL)
 		return;
+	if (module == HOOK_UVM)
+		va_space_forget();
 	dropped = ledger_drop(module == HOOK_UVM);
 	if (dropped)
 		pr_info("%s is no longer followed: %llu allocations forgotten\n",
@@ -201,7 +205,8 @@ const char *driver_unenforced(void)
 	if (profile->state != UMACCT_DRIVER_HOOKED)
 		return profile->reason;
 	for_each_hook(hook)
-		if (hook->state == UMACCT_HOOK_FAILED && hook->wanted && hook->wanted())
+		if (hook->state == UMACCT_HOOK_FAILED &&
+		    (hook->limits || (hook->wanted && hook->wanted())))
 			return hook->reason;
 	return NULL;
 }
@@ -227,6 +232,8 @@ static int module_notify(struct notifier_block *nb, unsigned long action, void *
 	if (action == MODULE_STATE_COMING && !leaving &&
 	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
 		attach(module, mod);
+	else if (action == MODULE_STATE_LIVE)
+		WRITE_ONCE(driver_profiles[module].live, true);
 	else if (action == MODULE_STATE_GOING)
 		detach(module);
 	hook_unlock();
@@ -254,8 +261,11 @@ static void attach_loaded(enum hook_module module)
 	hook_lock();
 	if (mod && READ_ONCE(mod->state) != MODULE_STATE_GOING &&
 	    READ_ONCE(mod->state) != MODULE_STATE_UNFORMED &&
-	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
+	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT) {
 		attach(module, mod);
+		if (READ_ONCE(mod->state) == MODULE_STATE_LIVE)
+			WRITE_ONCE(driver_profiles[module].live, true);
+	}
 	hook_unlock();
 	kobject_put(kobj);
 }
@@ -308,6 +318,7 @@ int drivers_init(void)
 	int err;
 
 	INIT_WORK(&hook_work, driver_rearm_fn);
+	metadata_init();
 	err = register_module_notifier(&module_nb);
 	if (err)
 		return err;

@@ -16,6 +16,7 @@
  * @name: what it is for, for status
  * @module: whose function it is
  * @required: without it nothing is accounted
+ * @limits: without it something is taken that no limit holds for
  * @layouts: the layouts of the driver that it is for, see enum driver_layout; 0: all
  * @symbol: where it is, if the driver's version decides that. NULL: at @probe's symbol
  * @wanted: is the feature it serves on? NULL: always
@@ -34,6 +35,7 @@ struct hook {
 	const char *name;
 	enum hook_module module;
 	bool required;
+	bool limits;
 	unsigned int layouts;
 	const char *(*symbol)(const struct driver_profile *profile);
 	bool (*wanted)(void);

@@ -14,6 +14,28 @@
 	REDIRECT compat_ioctl
 	REDIRECT chunk_alloc_3
 	REDIRECT chunk_alloc_4
+	REDIRECT chunk_release
+	REDIRECT cpu_fault
+	REDIRECT uvm_mem_alloc
+	REDIRECT uvm_mem_free
+	REDIRECT retain_gpu
+	REDIRECT va_space_create
+	REDIRECT va_space_destroy
+	REDIRECT service_block
+	ORIGINAL block_va_space
+	REDIRECT range_create_external
+	REDIRECT range_create_mmap
+	REDIRECT range_destroy
+	REDIRECT block_create
+	REDIRECT block_destroy
+	REDIRECT_ABOVE kvmalloc, 0
+	REDIRECT_ABOVE kvmalloc_zero, 0
+	REDIRECT kvrealloc
+	REDIRECT_ABOVE kvfree, 0
+	REDIRECT_ABOVE os_alloc_mem, 1
+	REDIRECT_ABOVE os_free_mem, 0
+	REDIRECT client_construct
+	REDIRECT client_destruct
 	REDIRECT si_meminfo
 	REDIRECT si_meminfo_node
 	REDIRECT si_mem_available

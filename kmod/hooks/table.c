@@ -5,8 +5,10 @@
 #include "hooks/alloc.h"
 #include "hooks/charge.h"
 #include "hooks/managed.h"
+#include "hooks/metadata.h"
 #include "hooks/table.h"
 #include "hooks/throttle.h"
+#include "hooks/va_space.h"
 #include "hooks/view.h"
 
 /*
@@ -15,6 +17,7 @@
  */
 struct hook *const hooks[] = {
 	&hook_init_adapter,
+	&hook_retain_gpu,
 	&hook_ioctl,
 	&hook_compat_ioctl,
 	&hook_free_system_pages,
@@ -23,6 +26,25 @@ struct hook *const hooks[] = {
 	&hook_alloc_pages_8,
 	&hook_alloc_pages_9,
 	&hook_alloc_pages_10,
+	&hook_os_free_mem,
+	&hook_os_alloc_mem,
+	&hook_client_destruct,
+	&hook_client_construct,
+	&hook_kvfree,
+	&hook_kvrealloc,
+	&hook_kvmalloc,
+	&hook_kvmalloc_zero,
+	&hook_va_space_destroy,
+	&hook_va_space_create,
+	&hook_block_destroy,
+	&hook_block_create,
+	&hook_range_destroy,
+	&hook_range_create_external,
+	&hook_range_create_mmap,
+	&hook_service_block,
+	&hook_cpu_fault,
+	&hook_uvm_mem_free,
+	&hook_uvm_mem_alloc,
 	&hook_chunk_free,
 	&hook_chunk_alloc_3,
 	&hook_chunk_alloc_4,

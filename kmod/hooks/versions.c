@@ -14,22 +14,28 @@
 #define FRONTEND_IOCTL	"nvidia:nvidia_frontend_unlocked_ioctl"
 
 /*
- * From the source of the series' releases. For each page the driver keeps an entry of
- * 32 bytes and the entry's address, from 580 on an entry of 16 bytes in one array.
+ * For each page the driver keeps an entry of 32 bytes and the entry's address, from 580 on an
+ * entry of 16 bytes in one array. The rest was measured: selftests/sizes does it.
  */
+#define SIZES_535 { .page = 32 + 8, .object = 3700, .client = 6144, .va_space = 21504, .external = 16384, .managed = 16384, .block = 2980 }
+#define SIZES_550 { .page = 32 + 8, .object = 3700, .client = 6144, .va_space = 21504, .external = 16384, .managed = 16384, .block = 2980 }
+#define SIZES_580 { .page = 16,     .object = 3700, .client = 6144, .va_space = 21504, .external = 16384, .managed = 16384, .block = 2980 }
+#define SIZES_595 { .page = 16,     .object = 3700, .client = 6144, .va_space = 21504, .external = 16384, .managed = 16384, .block = 2980 }
+
+/* From the source of the series' releases. */
 static const struct series {
 	unsigned int first, last;
 	unsigned int layouts;
 	const char *ioctl;
 	bool page_pools;
-	unsigned int page_notes;
+	struct driver_sizes sizes;
 } known_series[] = {
-	{ 515, 525, LAYOUT_ALLOC_8 | LAYOUT_IOCTL_32, FRONTEND_IOCTL, false, 32 + 8 },
+	{ 515, 525, LAYOUT_ALLOC_8 | LAYOUT_IOCTL_32, FRONTEND_IOCTL, false, SIZES_535 },
 	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3 | LAYOUT_IOCTL_32,
-						      FRONTEND_IOCTL, false, 32 + 8 },
-	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, 32 + 8 },
-	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, 16 },
-	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  16 },
+						      FRONTEND_IOCTL, false, SIZES_535 },
+	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, SIZES_550 },
+	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, SIZES_580 },
+	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  SIZES_595 },
 };
 
 static unsigned int like_series;
@@ -91,6 +97,6 @@ bool driver_identify(struct driver_profile *profile, const struct module *mod)
 	/* What it is said to be like says nothing of what it keeps. */
 	profile->page_pools = series->page_pools || series == like;
 	profile->pools_expected = series->page_pools;
-	profile->page_notes = series->page_notes;
+	profile->sizes = series->sizes;
 	return true;
 }

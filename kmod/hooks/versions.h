@@ -34,16 +34,40 @@ enum hook_module {
 };
 
 /**
+ * struct driver_sizes - what a driver keeps of what, in bytes; 0 where it isn't known
+ * @page: of each page of an allocation
+ * @object: of an allocation, beside its pages
+ * @client: of a client of the resource manager
+ * @va_space: of an open file of nvidia-uvm's, beside what it takes by size
+ * @external: of a range of external memory
+ * @managed: of a range of managed memory
+ * @block: of 2 MiB of one in which something was touched
+ *
+ * By a series' source where that says so, else measured with the first release that is named in
+ * versions.c: what the slab allocator takes, on x86_64 and arm64 alike.
+ */
+struct driver_sizes {
+	unsigned int page;
+	unsigned int object;
+	unsigned int client;
+	unsigned int va_space;
+	unsigned int external;
+	unsigned int managed;
+	unsigned int block;
+};
+
+/**
  * struct driver_profile - what is known of the loaded nvidia.ko or nvidia-uvm.ko
  * @state: see enum umacct_driver_state
  * @version: as the driver says it
  * @layouts: bits of enum driver_layout
  * @ioctl: the function behind ioctl(2) on the driver's devices
+ * @live: its initialisation is over: what it takes from now on is for those that ask
  * @mask_seen: the driver has computed a mask for the page allocator, and
  * @native_charge: it had the kernel charge the pages by itself
  * @page_pools: the driver keeps freed pages, or nobody knows whether it does
  * @pools_expected: its series does
- * @page_notes: bytes that it keeps to know one page by, at least; 0 if not known
+ * @sizes: what it keeps of what
  * @reason: why @state is UNKNOWN or BROKEN, or what is to be known besides
  */
 struct driver_profile {
@@ -51,11 +75,12 @@ struct driver_profile {
 	char version[32];
 	unsigned int layouts;
 	const char *ioctl;
+	bool live;
 	bool mask_seen;
 	bool native_charge;
 	bool page_pools;
 	bool pools_expected;
-	unsigned int page_notes;
+	struct driver_sizes sizes;
 	char reason[192];
 };
 

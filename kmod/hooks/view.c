@@ -123,12 +123,10 @@ static bool view_of_current(struct view *view)
 	effective = account->effective;
 	reserve = settings.reserve;
 	for (; account; account = account->parent) {
-		u64 held = account->usage + account->pending;
-
 		asked |= account->settings.view;
 		if (account->settings.hard != UMACCT_UNLIMITED)
 			left = min(left, account->settings.hard -
-					 min(account->settings.hard, held));
+					 min(account->settings.hard, account->usage));
 	}
 	raw_spin_unlock_irq(&ledger_lock);
 	rcu_read_unlock();

@@ -314,10 +314,9 @@ void account_offline_locked(struct account *account)
 	account->cgrp = NULL;
 	to = account_nearest_online(account);
 	/* Who removes cgroups that hold nothing keeps no reader from coming to an end. */
-	if (account->local || account->local_managed)
+	if (account->local)
 		account_generation = (account_generation + 1) ?: 1;
 	to->local += account->local;
-	to->local_managed += account->local_managed;
 	to->clients += account->clients;
 	account_put_locked(account);
 }
@@ -338,7 +337,7 @@ void account_shorten_locked(struct account *account)
 	lockdep_assert_held(&ledger_lock);
 	if (account->online || from->online)
 		return;
-	/* What is pending for a call under way stays so in those that are skipped: nobody looks. */
+	/* What is under way stays in the usage of those that are skipped: nobody looks. */
 	account->parent = account_nearest_online(from);
 	account->parent->refs++;
 	account_put_locked(from);

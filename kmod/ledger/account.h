@@ -15,8 +15,7 @@
  * struct account - what the tasks of a cgroup hold
  * @id: the cgroup's
  * @parent: the account of the parent cgroup, NULL for the root's; referenced
- * @usage: bytes held in the whole subtree
- * @pending: bytes of the subtree that the driver is allocating just now
+ * @usage: bytes held in the whole subtree; with what is under way, where a limit may apply
  * @settings: changed by account_configure_locked() only
  * @effective: the lowest hard limit from here up to the root; see
  *	account_update_locked()
@@ -26,7 +25,6 @@
  * @online: the cgroup was not removed; see account_nearest_online()
  * @over_soft: @usage is above the soft limit, and an event has said so
  * @local: bytes held by tasks of this cgroup, and of removed ones below it
- * @local_managed: as @local, of managed memory
  * @level: the cgroup's depth; the root's is 0
  * @refs: one for being listed, one from each child, client, record, unsent
  *	event and call under way
@@ -43,7 +41,6 @@ struct account {
 	u64 id;
 	struct account *parent;
 	u64 usage;
-	u64 pending;
 	u64 peak;
 	struct account_settings settings;
 	u64 effective;
@@ -55,7 +52,7 @@ struct account {
 	u64 local;
 	u64 charged;
 	u64 managed;
-	u64 local_managed;
+	u64 metadata;
 	u64 allocs;
 	u64 frees;
 	u64 failures;

@@ -10,21 +10,25 @@ struct record;
 
 enum allocation_kind {
 	ALLOCATION_SYSTEM,		/* nv_alloc_pages() for a client */
-	ALLOCATION_DRIVER,		/* nv_alloc_pages() for the driver itself */
-	ALLOCATION_MANAGED,		/* nvidia-uvm's, charged by the driver */
+	ALLOCATION_MANAGED,		/* nvidia-uvm's pages for a client */
+	ALLOCATION_METADATA,		/* what a driver keeps because of a client */
+	ALLOCATION_DRIVER,		/* any of these for the driver itself */
 };
 
 /**
  * struct allocation - an allocation between ledger_begin() and ledger_end()
- * @bytes: what will leave the free list
+ * @bytes: what will leave the free list, and @metadata
+ * @metadata: what the driver keeps because of it, by a constant of its series; all of
+ *	@bytes where it is ALLOCATION_METADATA
  * @page_size: in blocks of this size, in bytes
  * @pages: how many the driver was asked for
  * @kind: what it is
+ * @uvm: nvidia-uvm makes it, and its record goes with that driver
  *
  * The caller fills in the above and clears the rest, which is the ledger's:
  *
  * @began: when the driver was asked, in ticks
- * @pending: @bytes count as pending in the account's branch
+ * @counted: it is part of the branch's usage already
  * @pending_reserve: @bytes count as pending for the reserve
  * @charge: the account asks the kernel to charge
  * @account: whom it will count for; NULL for the driver's own
@@ -36,12 +40,14 @@ enum allocation_kind {
  */
 struct allocation {
 	u64 bytes;
+	u64 metadata;
 	u64 page_size;
 	u32 pages;
 	enum allocation_kind kind;
+	bool uvm;
 
 	unsigned long began;
-	bool pending;
+	bool counted;
 	bool pending_reserve;
 	bool charge;
 	struct account *account;

@@ -10,14 +10,31 @@
 #include "ledger/client.h"
 #include "ledger/lock.h"
 
-/* The account, made if need be, with a reference. */
-static struct account *attribution_account(enum allocation_kind kind)
+/* The account if it is there, with a reference. */
+static struct account *attribution_account_there(bool uvm)
 {
 	struct account *account;
+
+	raw_spin_lock_irq(&ledger_lock);
+	/* Preemption is off, so the cgroup stays. */
+	account = account_find_locked(cgroup_id(attribution_cgroup(uvm)));
+	if (account)
+		account->refs++;
+	raw_spin_unlock_irq(&ledger_lock);
+	return account;
+}
+
+/* The account, made if need be, with a reference. */
+static struct account *attribution_account(bool uvm)
+{
+	struct account *account = attribution_account_there(uvm);
 	struct cgroup *cgrp;
 
+	/* A driver's own thread has no client to find it by, each time. */
+	if (account)
+		return account;
 	rcu_read_lock();
-	cgrp = attribution_cgroup(kind);
+	cgrp = attribution_cgroup(uvm);
 	if (!cgroup_tryget(cgrp))
 		cgrp = NULL;
 	rcu_read_unlock();
@@ -37,7 +54,7 @@ static struct account *attribution_account(enum allocation_kind kind)
  */
 void attribution_make(struct allocation *alloc)
 {
-	struct account *account = attribution_account(alloc->kind);
+	struct account *account = attribution_account(alloc->uvm);
 	struct client *client, *there;
 
 	if (!account)

@@ -15,14 +15,13 @@
 void attribution_make(struct allocation *alloc);
 
 /*
- * The cgroup that an allocation counts for. nvidia-uvm's kernel threads work for
- * a process and say for which by the active memcg.
+ * The cgroup that an allocation counts for. nvidia-uvm works for another process at times, and
+ * in threads of its own: it says for which by the active memcg.
  */
-static inline struct cgroup *attribution_cgroup(enum allocation_kind kind)
+static inline struct cgroup *attribution_cgroup(bool uvm)
 {
 #ifdef CONFIG_MEMCG
-	if (kind == ALLOCATION_MANAGED && current->active_memcg &&
-	    cgroup_subsys_on_dfl(memory_cgrp_subsys))
+	if (uvm && current->active_memcg && cgroup_subsys_on_dfl(memory_cgrp_subsys))
 		return account_cgroup(current->active_memcg->css.cgroup);
 #endif
 	return account_cgroup(rcu_dereference_check(current->cgroups,
@@ -38,15 +37,13 @@ static inline bool works_for_a_process(void)
 /**
  * attribution_find_locked() - find out whom an allocation counts for
  * @alloc: gets its account and client, with a reference on the latter or, where
- *	there is none, on the former
- * @kind: of the allocation, which isn't the driver's own
+ *	there is none, on the former; not the driver's own
  *
  * Without memory, the account stays unknown.
  *
  * Context: process context, may sleep. ledger_lock is held, and may be given up meanwhile.
  */
-static __always_inline void attribution_find_locked(struct allocation *alloc,
-						    enum allocation_kind kind)
+static __always_inline void attribution_find_locked(struct allocation *alloc)
 	__must_hold(&ledger_lock)
 {
 	struct client *client = NULL;
@@ -54,7 +51,7 @@ static __always_inline void attribution_find_locked(struct allocation *alloc,
 	/* Preemption is off, so the cgroup stays. */
 	if (works_for_a_process())
 		client = client_find_locked(task_tgid(current),
-					    cgroup_id(attribution_cgroup(kind)));
+					    cgroup_id(attribution_cgroup(alloc->uvm)));
 	if (likely(client)) {
 		client->refs++;
 		alloc->client = client;
@@ -78,7 +75,7 @@ static __always_inline void attribution_lock(struct allocation *alloc)
 {
 	raw_spin_lock_irq(&ledger_lock);
 	if (!alloc->account && alloc->kind != ALLOCATION_DRIVER)
-		attribution_find_locked(alloc, alloc->kind);
+		attribution_find_locked(alloc);
 }
 
 /**

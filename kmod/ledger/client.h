@@ -36,6 +36,7 @@ struct client {
 	u64 peak;
 	u64 charged;
 	u64 managed;
+	u64 metadata;
 	u64 allocs;
 	u64 frees;
 	u64 start_time;

@@ -26,7 +26,7 @@ static __always_inline bool precheck(struct allocation *alloc, const struct limi
 
 	record_refill();
 	raw_spin_lock_irq(&ledger_lock);
-	attribution_find_locked(alloc, ALLOCATION_SYSTEM);
+	attribution_find_locked(alloc);
 	if (unlikely(!alloc->account || !record_reserve_locked(alloc)))
 		unattributed_count++;
 	else
@@ -71,6 +71,8 @@ static noinline void failed_locked(struct allocation *alloc)
 	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
+	if (alloc->counted)
+		limit_uncharge_locked(alloc);
 	if (alloc->kind == ALLOCATION_SYSTEM)
 		for (account = alloc->account; account; account = account->parent)
 			account->failures++;
@@ -114,7 +116,7 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 	record_refill();
 	attribution_lock(alloc);
 	limit_end_locked(alloc);
-	if (unlikely(ticks))
+	if (unlikely(ticks) && alloc->kind == ALLOCATION_SYSTEM)
 		count_time_locked(alloc, ticks);
 	if (likely(success))
 		record_insert_locked(alloc, key, charged);
@@ -126,10 +128,10 @@ void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool 
 
 /**
  * ledger_free() - the driver has given memory back
- * @key: its handle; one that was never recorded is ignored
+ * @key: its handle, which nobody else has got yet; one that was never recorded is ignored
  *
  * Context: any but an interrupt or NMI.
- * Return: the bytes that were given back, 0 if the handle is not known.
+ * Return: the bytes of the pages that were given back, 0 if the handle is not known.
  */
 u64 ledger_free(unsigned long key)
 {
@@ -145,15 +147,75 @@ u64 ledger_free(unsigned long key)
 }
 
 /**
+ * ledger_take() - the driver is about to give memory back, and the handle with it
+ * @key: its handle
+ *
+ * What it was stays in its account until it is really gone: ledger_settle() must follow,
+ * or ledger_put_back(). The handle may be another allocation's meanwhile.
+ *
+ * Context: any but an interrupt or NMI.
+ * Return: the record, or NULL if the handle is not known.
+ */
+struct record *ledger_take(unsigned long key)
+{
+	struct record *record;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&ledger_lock, flags);
+	record = record_take_locked(key);
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	return record;
+}
+
+/**
+ * ledger_put_back() - the driver has not given the memory back
+ * @record: from ledger_take(), or NULL
+ *
+ * Context: any but an interrupt or NMI.
+ */
+void ledger_put_back(struct record *record)
+{
+	unsigned long flags;
+
+	if (!record)
+		return;
+	raw_spin_lock_irqsave(&ledger_lock, flags);
+	record_put_back_locked(record);
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+}
+
+/**
+ * ledger_settle() - the driver has given the memory back
+ * @record: from ledger_take(), or NULL
+ *
+ * Context: any but an interrupt or NMI.
+ * Return: the bytes of the pages that it was, or 0.
+ */
+u64 ledger_settle(struct record *record)
+{
+	unsigned long flags;
+	u64 bytes;
+
+	if (!record)
+		return 0;
+	raw_spin_lock_irqsave(&ledger_lock, flags);
+	bytes = record_settle_locked(record);
+	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	record_trim();
+	event_kick();
+	return bytes;
+}
+
+/**
  * ledger_drop() - forget the records of a driver that is gone
- * @managed: nvidia-uvm's, otherwise nvidia's
+ * @uvm: nvidia-uvm's, otherwise nvidia's
  *
  * Context: may sleep; no hook of that driver is armed.
  * Return: how many there were.
  */
-u64 ledger_drop(bool managed)
+u64 ledger_drop(bool uvm)
 {
-	u64 dropped = record_drop(managed);
+	u64 dropped = record_drop(uvm);
 
 	event_kick();
 	return dropped;
@@ -182,6 +244,7 @@ void ledger_read_totals(struct ledger_totals *totals)
 		.usage = account_root->usage,
 		.charged = account_root->charged,
 		.managed = account_root->managed,
+		.metadata = account_root->metadata,
 		.records = record_totals,
 		.settings = settings,
 		.reserve_count = limit_reserve_count,

@@ -26,7 +26,8 @@
  * struct ledger_totals - the ledger's sums, all of one moment
  * @usage: bytes held for all accounts
  * @charged: part of @usage that the kernel's memory controller sees
- * @managed: bytes of managed memory
+ * @managed: part of @usage that is managed memory
+ * @metadata: part of @usage that the drivers keep beside the pages
  * @records: see struct record_totals
  * @settings: see struct settings
  * @events: see struct event_counts
@@ -40,6 +41,7 @@ struct ledger_totals {
 	u64 usage;
 	u64 charged;
 	u64 managed;
+	u64 metadata;
 	struct record_totals records;
 	struct settings settings;
 	struct event_counts events;
@@ -54,13 +56,16 @@ void ledger_exit(void);
 bool ledger_precheck(struct allocation *alloc);
 void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool charged);
 u64 ledger_free(unsigned long key);
-u64 ledger_drop(bool managed);
+struct record *ledger_take(unsigned long key);
+void ledger_put_back(struct record *record);
+u64 ledger_settle(struct record *record);
+u64 ledger_drop(bool uvm);
 void ledger_refresh(void);
 void ledger_read_totals(struct ledger_totals *totals);
 
 /**
  * ledger_begin() - the driver is about to be asked for memory
- * @alloc: bytes, pages, page_size and kind filled in, the rest zero
+ * @alloc: what the caller fills in, the rest zero
  *
  * If this says yes, ledger_end() must follow, whatever the driver answers.
  *
@@ -70,7 +75,7 @@ void ledger_read_totals(struct ledger_totals *totals);
 static inline bool ledger_begin(struct allocation *alloc)
 {
 	alloc->began = jiffies;
-	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind != ALLOCATION_SYSTEM)
+	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind == ALLOCATION_DRIVER)
 		return true;
 	return ledger_precheck(alloc);
 }

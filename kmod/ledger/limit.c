@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Limits. The bytes of an allocation are pending in every account from its own up
- * to the root while the driver is asked, and become usage or are given back
- * afterwards. Usage may be above a limit that was lowered; it never gets there
- * by an allocation.
+ * Limits. Where one may apply, an allocation is part of the usage of every account from its
+ * own up to the root before the driver is asked, and is taken out again if that fails, as
+ * the kernel's page_counter does it. Usage may be above a limit that was lowered; it never
+ * gets there by an allocation.
  *
  * The driver tries a refused allocation again in smaller pages, from the same
  * thread: that is the same refusal.
@@ -118,39 +118,24 @@ struct limit_room limit_room(void)
 	return room;
 }
 
-/* What was pending up to an account, which comes last, is no more. */
-static void take_back_locked(struct allocation *alloc, const struct account *last)
-{
-	struct account *account = alloc->account;
-
-	lockdep_assert_held(&ledger_lock);
-	for (; account; account = account == last ? NULL : account->parent)
-		count_sub(&account->pending, alloc->bytes);
-}
-
 /**
- * limit_begin_hard_locked() - limit_begin_locked(), as to hard limits
+ * limit_check_hard_locked() - does an allocation fit under every hard limit?
  * @alloc: its account is known, and has or inherits one
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
  */
-bool limit_begin_hard_locked(struct allocation *alloc)
+bool limit_check_hard_locked(struct allocation *alloc)
 {
 	struct account *account;
 
 	lockdep_assert_held(&ledger_lock);
 	for (account = alloc->account; account; account = account->parent) {
-		u64 pending = account->pending + alloc->bytes;
-
-		account->pending = pending;
-		if (unlikely(account->usage + pending > account->settings.hard)) {
-			take_back_locked(alloc, account);
+		if (unlikely(account->usage + alloc->bytes > account->settings.hard)) {
 			refuse_hard(alloc, account);
 			return false;
 		}
 	}
-	alloc->pending = true;
 	return true;
 }
 
@@ -168,9 +153,6 @@ bool limit_begin_reserve_locked(struct allocation *alloc, const struct limit_roo
 
 	lockdep_assert_held(&ledger_lock);
 	if (others + alloc->bytes + room->reserve > room->available) {
-		if (alloc->pending)
-			take_back_locked(alloc, NULL);
-		alloc->pending = false;
 		refuse_reserve(alloc, room->reserve, room->available);
 		return false;
 	}
@@ -180,20 +162,18 @@ bool limit_begin_reserve_locked(struct allocation *alloc, const struct limit_roo
 }
 
 /**
- * limit_take_back_locked() - what was pending is no more; see limit_end_locked()
+ * limit_settle_reserve_locked() - the driver has what was pending for the reserve, or won't
+ *	take it; see limit_end_locked()
  * @alloc: the allocation
  *
  * Context: ledger_lock held.
  */
-void limit_take_back_locked(struct allocation *alloc)
+void limit_settle_reserve_locked(struct allocation *alloc)
 {
 	lockdep_assert_held(&ledger_lock);
-	if (alloc->pending)
-		take_back_locked(alloc, NULL);
-	if (alloc->pending_reserve) {
-		count_sub(&reserve_pending, alloc->bytes);
-		WRITE_ONCE(reserve_settled, reserve_settled + alloc->bytes);
-	}
+	count_sub(&reserve_pending, alloc->bytes);
+	WRITE_ONCE(reserve_settled, reserve_settled + alloc->bytes);
+	alloc->pending_reserve = false;
 }
 
 /* Grows with the excess, to the account's longest at an eighth above the limit. */
@@ -205,20 +185,67 @@ static u64 penalty_ns(const struct account *account)
 	return mul_u64_u64_div_u64(account->settings.throttle_ns, excess, full);
 }
 
-/**
- * limit_penalty() - how long a task is to wait that allocated above a soft limit
- * @account: usage is above its soft limit
- * @alloc: gets the longest of its accounts' penalties
- *
- * Context: ledger_lock held.
- */
-void limit_penalty(const struct account *account, struct allocation *alloc)
+/* The longest of the penalties of an allocation's accounts is its own. */
+static noinline void add_penalty(const struct account *account, struct allocation *alloc)
 {
 	u64 ns = penalty_ns(account);
 
 	if (ns > alloc->penalty_ns) {
 		alloc->penalty_ns = ns;
 		alloc->penalty_id = account->id;
+	}
+}
+
+/**
+ * limit_charge_locked() - make an allocation part of the usage of its branch
+ * @alloc: its account is known; its penalty is set
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ */
+void limit_charge_locked(struct allocation *alloc)
+{
+	struct account *account = account_nearest_online(alloc->account);
+	const bool system = likely(alloc->kind == ALLOCATION_SYSTEM);
+	const u64 managed = alloc->kind == ALLOCATION_MANAGED ? alloc->bytes : 0;
+
+	lockdep_assert_held(&ledger_lock);
+	account->local += alloc->bytes;
+	for (; account; account = account->parent) {
+		account->usage += alloc->bytes;
+		account->metadata += alloc->metadata;
+		account->managed += managed;
+		account->allocs += system;
+		if (account->usage > account->peak)
+			account->peak = account->usage;
+		if (unlikely(account->usage > account->settings.soft)) {
+			add_penalty(account, alloc);
+			limit_check_soft_locked(account, alloc->bytes);
+		}
+	}
+	alloc->counted = true;
+}
+
+/**
+ * limit_uncharge_locked() - undo limit_charge_locked(): the driver has not allocated
+ * @alloc: the allocation
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ */
+void limit_uncharge_locked(const struct allocation *alloc)
+{
+	struct account *account = account_nearest_online(alloc->account);
+	const bool system = likely(alloc->kind == ALLOCATION_SYSTEM);
+	const u64 managed = alloc->kind == ALLOCATION_MANAGED ? alloc->bytes : 0;
+
+	lockdep_assert_held(&ledger_lock);
+	count_sub(&account->local, alloc->bytes);
+	for (; account; account = account->parent) {
+		count_sub(&account->usage, alloc->bytes);
+		count_sub(&account->metadata, alloc->metadata);
+		count_sub(&account->managed, managed);
+		account->allocs -= system;
+		if (unlikely(account->over_soft))
+			limit_check_soft_locked(account, alloc->bytes);
 	}
 }
 

@@ -47,10 +47,11 @@ struct limit_room {
 
 u64 limit_available(void);
 struct limit_room limit_room(void);
-bool limit_begin_hard_locked(struct allocation *alloc);
+bool limit_check_hard_locked(struct allocation *alloc);
 bool limit_begin_reserve_locked(struct allocation *alloc, const struct limit_room *room);
-void limit_take_back_locked(struct allocation *alloc);
-void limit_penalty(const struct account *account, struct allocation *alloc);
+void limit_charge_locked(struct allocation *alloc);
+void limit_uncharge_locked(const struct allocation *alloc);
+void limit_settle_reserve_locked(struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);
 int limit_set(struct account *account, const struct limit_change *change, const char **why);
 
@@ -59,8 +60,8 @@ int limit_set(struct account *account, const struct limit_change *change, const 
  * @alloc: its account is known
  * @room: from limit_room(), a moment ago; NULL where there is no reserve
  *
- * If so, its bytes are pending until limit_end_locked(), and @alloc says
- * whether to have it charged.
+ * If so, it is part of its branch's usage, pending for the reserve until limit_end_locked(),
+ * and @alloc says whether to have it charged.
  *
  * Context: ledger_lock held. event_kick() must follow.
  * Return: false if it is refused.
@@ -69,9 +70,12 @@ static inline bool limit_begin_locked(struct allocation *alloc, const struct lim
 {
 	account_update_locked(alloc->account);
 	alloc->charge = alloc->account->charge_effective;
-	if (alloc->account->effective != UMACCT_UNLIMITED && !limit_begin_hard_locked(alloc))
+	if (alloc->account->effective != UMACCT_UNLIMITED && !limit_check_hard_locked(alloc))
 		return false;
-	return !room || !room->reserve || limit_begin_reserve_locked(alloc, room);
+	if (room && room->reserve && !limit_begin_reserve_locked(alloc, room))
+		return false;
+	limit_charge_locked(alloc);
+	return true;
 }
 
 /**
@@ -82,8 +86,8 @@ static inline bool limit_begin_locked(struct allocation *alloc, const struct lim
  */
 static inline void limit_end_locked(struct allocation *alloc)
 {
-	if (unlikely(alloc->pending || alloc->pending_reserve))
-		limit_take_back_locked(alloc);
+	if (unlikely(alloc->pending_reserve))
+		limit_settle_reserve_locked(alloc);
 }
 
 #endif /* UMACCT_LIMIT_H */

@@ -30,11 +30,13 @@
  * struct record - one live allocation
  * @hash: in the table, or among the spare ones
  * @key: the driver's handle
- * @bytes: what left the free list
+ * @bytes: what left the free list, and @metadata
+ * @metadata: what the driver keeps because of it
  * @client: who made it; NULL for the driver itself and where no process did
  * @account: whom it counts for; NULL for the driver itself
  * @kind: what it is
- * @charged: the kernel's memory controller sees it
+ * @uvm: nvidia-uvm made it
+ * @charged: the kernel's memory controller sees all but @metadata of it
  *
  * Holds a reference on @client, or on @account where there is no client.
  */
@@ -42,9 +44,11 @@ struct record {
 	struct hlist_node hash;
 	unsigned long key;
 	u64 bytes;
+	u64 metadata;
 	struct client *client;
 	struct account *account;
 	enum allocation_kind kind;
+	bool uvm;
 	bool charged;
 };
 
@@ -128,62 +132,46 @@ void record_trim_spares(void)
 		kmem_cache_free(record_cache, record);
 }
 
-static void add_system_locked(const struct record *record, struct allocation *alloc)
+/* What a record adds to CHARGED. */
+static u64 charged_bytes(const struct record *record)
 {
-	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
+	return record->charged ? record->bytes - record->metadata : 0;
+}
+
+static u64 managed_bytes(const struct record *record)
+{
+	return record->kind == ALLOCATION_MANAGED ? record->bytes : 0;
+}
+
+static noinline void add_charged_locked(const struct record *record)
+{
 	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
-	account->local += bytes;
-	for (; account; account = account->parent) {
-		account->usage += bytes;
-		if (unlikely(charged))
-			account->charged += charged;
-		account->allocs++;
-		if (account->usage > account->peak)
-			account->peak = account->usage;
-		if (unlikely(account->usage > account->settings.soft)) {
-			limit_penalty(account, alloc);
-			limit_check_soft_locked(account, bytes);
-		}
-	}
+	for (; account; account = account->parent)
+		account->charged += charged_bytes(record);
 }
 
-static __always_inline void remove_system_locked(const struct record *record)
+static __always_inline void uncharge_locked(const struct record *record)
 {
-	u64 bytes = record->bytes, charged = record->charged ? record->bytes : 0;
+	const u64 bytes = record->bytes, metadata = record->metadata;
+	const u64 charged = charged_bytes(record), managed = managed_bytes(record);
+	const bool system = record->kind == ALLOCATION_SYSTEM;
 	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
 	count_sub(&account->local, bytes);
 	for (; account; account = account->parent) {
 		count_sub(&account->usage, bytes);
+		count_sub(&account->metadata, metadata);
 		if (charged)
 			count_sub(&account->charged, charged);
-		account->frees++;
+		if (managed)
+			count_sub(&account->managed, managed);
+		account->frees += system;
 		if (unlikely(account->over_soft))
 			limit_check_soft_locked(account, bytes);
 	}
-}
-
-static void add_managed_locked(const struct record *record)
-{
-	struct account *account = account_nearest_online(record->account);
-
-	lockdep_assert_held(&ledger_lock);
-	account->local_managed += record->bytes;
-	for (; account; account = account->parent)
-		account->managed += record->bytes;
-}
-
-static void remove_managed_locked(const struct record *record)
-{
-	struct account *account = account_nearest_online(record->account);
-
-	lockdep_assert_held(&ledger_lock);
-	count_sub(&account->local_managed, record->bytes);
-	for (; account; account = account->parent)
-		count_sub(&account->managed, record->bytes);
 }
 
 static void client_add_record_locked(struct client *client, const struct record *record)
@@ -192,29 +180,23 @@ static void client_add_record_locked(struct client *client, const struct record 
 	client->records++;
 	/* Another thread may be changing it: some of both names then, and an end. */
 	data_race(memcpy(client->comm, current->comm, TASK_COMM_LEN));
-	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
-		client->managed += record->bytes;
-		return;
-	}
-	client->allocs++;
+	client->allocs += record->kind == ALLOCATION_SYSTEM;
 	client->usage += record->bytes;
+	client->metadata += record->metadata;
+	client->managed += managed_bytes(record);
 	client->peak = max(client->peak, client->usage);
-	if (record->charged)
-		client->charged += record->bytes;
+	client->charged += charged_bytes(record);
 }
 
 static __always_inline void client_remove_record_locked(struct client *client,
 							const struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
-	if (unlikely(record->kind == ALLOCATION_MANAGED)) {
-		count_sub(&client->managed, record->bytes);
-	} else {
-		client->frees++;
-		count_sub(&client->usage, record->bytes);
-		if (record->charged)
-			count_sub(&client->charged, record->bytes);
-	}
+	client->frees += record->kind == ALLOCATION_SYSTEM;
+	count_sub(&client->usage, record->bytes);
+	count_sub(&client->metadata, record->metadata);
+	count_sub(&client->managed, managed_bytes(record));
+	count_sub(&client->charged, charged_bytes(record));
 	if (--client->records)
 		return;
 	/* The usual end: a process that exits closes the driver. This record refers to it. */
@@ -224,22 +206,66 @@ static __always_inline void client_remove_record_locked(struct client *client,
 		client_unlist_locked(client);
 }
 
-/* It becomes a spare one. */
-static __always_inline void erase_locked(struct record *record)
+/**
+ * record_take_locked() - take a record out of the table, so that its handle may be another's
+ * @key: the driver's handle
+ *
+ * What it is stays counted. record_settle_locked() must follow, or record_put_back_locked().
+ *
+ * Context: ledger_lock held.
+ * Return: the record, or NULL if the handle is not known.
+ */
+struct record *record_take_locked(unsigned long key)
+{
+	struct record *record = find_in(table_bucket(&record_table, key), key);
+
+	lockdep_assert_held(&ledger_lock);
+	if (record)
+		__hlist_del(&record->hash);
+	return record;
+}
+
+/**
+ * record_put_back_locked() - undo record_take_locked()
+ * @record: the record; nobody else has got its handle meanwhile
+ *
+ * Context: ledger_lock held.
+ */
+void record_put_back_locked(struct record *record)
 {
 	lockdep_assert_held(&ledger_lock);
-	__hlist_del(&record->hash);
+	hlist_add_head(&record->hash, table_bucket(&record_table, record->key));
+}
+
+/**
+ * record_settle_locked() - what a record is of is gone
+ * @record: from record_take_locked(); becomes a spare one
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ * Return: the bytes of the pages that it was.
+ */
+u64 record_settle_locked(struct record *record)
+{
+	u64 bytes = record->bytes - record->metadata;
+
+	lockdep_assert_held(&ledger_lock);
 	record_totals.nr--;
-	if (likely(record->kind == ALLOCATION_SYSTEM))
-		remove_system_locked(record);
-	else if (record->kind == ALLOCATION_MANAGED)
-		remove_managed_locked(record);
+	if (likely(record->kind != ALLOCATION_DRIVER))
+		uncharge_locked(record);
 	else
 		count_sub(&record_totals.driver_usage, record->bytes);
 	if (record->client)
 		client_remove_record_locked(record->client, record);
 	attribution_put_locked(record->account, record->client);
 	spare_put_locked(record);
+	return bytes;
+}
+
+static void erase_locked(struct record *record)
+{
+	lockdep_assert_held(&ledger_lock);
+	__hlist_del(&record->hash);
+	record_settle_locked(record);
 }
 
 /**
@@ -275,6 +301,14 @@ static noinline void erase_stale_locked(struct record *record)
 	record_totals.stale_count++;
 }
 
+static noinline void untracked_locked(const struct allocation *alloc)
+{
+	lockdep_assert_held(&ledger_lock);
+	record_totals.untracked += alloc->bytes;
+	record_totals.untracked_count++;
+	attribution_put_locked(alloc->account, alloc->client);
+}
+
 /**
  * record_insert_locked() - the driver has allocated
  * @alloc: attributed; its references pass to the record, and its penalty is set
@@ -295,9 +329,7 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 		alloc->record = spare_take_locked();
 	record = alloc->record;
 	if (unlikely(!record)) {
-		record_totals.untracked += alloc->bytes;
-		record_totals.untracked_count++;
-		attribution_put_locked(alloc->account, alloc->client);
+		untracked_locked(alloc);
 		return;
 	}
 	/* A handle that is handed out again was freed unseen. */
@@ -306,18 +338,21 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
 		erase_stale_locked(stale);
 	record->key = key;
 	record->bytes = alloc->bytes;
+	record->metadata = alloc->metadata;
 	record->client = alloc->client;
 	record->account = alloc->account;
 	record->kind = alloc->kind;
+	record->uvm = alloc->uvm;
 	record->charged = charged;
 	hlist_add_head(&record->hash, in);
 	record_totals.nr++;
 	if (record->client)
 		client_add_record_locked(record->client, record);
-	if (likely(record->kind == ALLOCATION_SYSTEM)) {
-		add_system_locked(record, alloc);
-	} else if (record->kind == ALLOCATION_MANAGED) {
-		add_managed_locked(record);
+	if (likely(record->kind != ALLOCATION_DRIVER)) {
+		if (!alloc->counted)
+			limit_charge_locked(alloc);
+		if (unlikely(charged))
+			add_charged_locked(record);
 	} else {
 		record_totals.driver_usage += record->bytes;
 		record_totals.driver_peak = max(record_totals.driver_peak,
@@ -330,21 +365,18 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
  * @key: its handle; one that was never recorded is ignored
  *
  * Context: ledger_lock held. event_kick() must follow.
- * Return: the bytes that it was, or 0.
+ * Return: the bytes of the pages that it was, or 0.
  */
 u64 record_erase_locked(unsigned long key)
 {
-	struct record *record = find_in(table_bucket(&record_table, key), key);
+	struct record *record = record_take_locked(key);
 
 	lockdep_assert_held(&ledger_lock);
-	if (!record)
-		return 0;
-	erase_locked(record);
-	return record->bytes;
+	return record ? record_settle_locked(record) : 0;
 }
 
 /* Returns how many were dropped; fewer than DROP_BATCH when the bucket has no more. */
-static unsigned int drop_some(struct hlist_head *in, bool managed)
+static unsigned int drop_some(struct hlist_head *in, bool uvm)
 {
 	struct hlist_node *next;
 	struct record *record;
@@ -352,7 +384,7 @@ static unsigned int drop_some(struct hlist_head *in, bool managed)
 
 	raw_spin_lock_irq(&ledger_lock);
 	hlist_for_each_entry_safe(record, next, in, hash) {
-		if ((record->kind == ALLOCATION_MANAGED) != managed)
+		if (record->uvm != uvm)
 			continue;
 		erase_locked(record);
 		if (++dropped == DROP_BATCH)
@@ -364,12 +396,12 @@ static unsigned int drop_some(struct hlist_head *in, bool managed)
 
 /**
  * record_drop() - forget the records of a driver that is gone
- * @managed: nvidia-uvm's, otherwise nvidia's
+ * @uvm: nvidia-uvm's, otherwise nvidia's
  *
  * Context: may sleep; no hook of that driver is armed. event_kick() must follow.
  * Return: how many there were.
  */
-u64 record_drop(bool managed)
+u64 record_drop(bool uvm)
 {
 	u64 dropped = 0;
 	unsigned int i, some;
@@ -378,7 +410,7 @@ u64 record_drop(bool managed)
 		if (hlist_empty(&record_table.heads[i]))
 			continue;
 		do {
-			some = drop_some(&record_table.heads[i], managed);
+			some = drop_some(&record_table.heads[i], uvm);
 			dropped += some;
 			record_trim_spares();
 			cond_resched();

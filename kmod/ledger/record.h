@@ -41,8 +41,11 @@ void record_trim_spares(void);
 bool record_reserve_locked(struct allocation *alloc);
 void record_unreserve_locked(struct allocation *alloc);
 void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged);
+struct record *record_take_locked(unsigned long key);
+void record_put_back_locked(struct record *record);
+u64 record_settle_locked(struct record *record);
 u64 record_erase_locked(unsigned long key);
-u64 record_drop(bool managed);
+u64 record_drop(bool uvm);
 
 /**
  * record_refill() - have some spare records

@@ -49,21 +49,6 @@ static int put_u64s(struct sk_buff *skb, const struct u64_attr *attrs, size_t nr
 	return 0;
 }
 
-/*
- * What the driver keeps of its pages is in ordinary kernel memory that nobody is charged
- * for. How much it is by the page follows from the driver's version.
- */
-static int put_bookkeeping(struct sk_buff *skb, const struct account *a)
-{
-	/* Of a driver that comes or goes just now: as before, or as after. */
-	unsigned int page_notes = data_race(READ_ONCE(driver_profile(HOOK_NVIDIA)->page_notes));
-
-	if (!page_notes)
-		return 0;
-	return nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_BOOKKEEPING,
-				 (a->usage >> PAGE_SHIFT) * page_notes, UMACCT_A_ACCOUNT_PAD);
-}
-
 /* Saves who lists many accounts from opening two files for each. */
 static int put_memory(struct sk_buff *skb, const struct account *a)
 {
@@ -98,6 +83,7 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 		{ UMACCT_A_ACCOUNT_PEAK, a->peak },
 		{ UMACCT_A_ACCOUNT_CHARGED, a->charged },
 		{ UMACCT_A_ACCOUNT_MANAGED, a->managed },
+		{ UMACCT_A_ACCOUNT_METADATA, a->metadata },
 		{ UMACCT_A_ACCOUNT_ALLOCS, a->allocs },
 		{ UMACCT_A_ACCOUNT_FREES, a->frees },
 		{ UMACCT_A_ACCOUNT_FAILURES, a->failures },
@@ -131,8 +117,6 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_EFFECTIVE_ID, a->effective_id,
 			      UMACCT_A_ACCOUNT_PAD))
 		return -EMSGSIZE;
-	if (put_bookkeeping(skb, a))
-		return -EMSGSIZE;
 	return put_memory(skb, a);
 }
 
@@ -156,6 +140,7 @@ int message_put_client(struct sk_buff *skb, const struct reader *reader, const s
 		{ UMACCT_A_CLIENT_PEAK, c->peak },
 		{ UMACCT_A_CLIENT_CHARGED, c->charged },
 		{ UMACCT_A_CLIENT_MANAGED, c->managed },
+		{ UMACCT_A_CLIENT_METADATA, c->metadata },
 		{ UMACCT_A_CLIENT_ALLOCS, c->allocs },
 		{ UMACCT_A_CLIENT_FREES, c->frees },
 	};
@@ -256,6 +241,7 @@ static int put_all_totals(struct sk_buff *skb)
 			{ UMACCT_A_STATUS_DRIVER_USAGE, totals.records.driver_usage },
 			{ UMACCT_A_STATUS_DRIVER_PEAK, totals.records.driver_peak },
 			{ UMACCT_A_STATUS_MANAGED, totals.managed },
+			{ UMACCT_A_STATUS_METADATA, totals.metadata },
 			{ UMACCT_A_STATUS_UNTRACKED, totals.records.untracked },
 			{ UMACCT_A_STATUS_UNTRACKED_COUNT, totals.records.untracked_count },
 			{ UMACCT_A_STATUS_STALE_COUNT, totals.records.stale_count },
@@ -281,7 +267,7 @@ static int put_all_totals(struct sk_buff *skb)
 
 static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
 {
-	u64 usage = 0, charged = 0, managed = 0;
+	u64 usage = 0, charged = 0, managed = 0, metadata = 0;
 	struct account *account;
 
 	raw_spin_lock_irq(&ledger_lock);
@@ -290,6 +276,7 @@ static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
 		usage = account->usage;
 		charged = account->charged;
 		managed = account->managed;
+		metadata = account->metadata;
 	}
 	raw_spin_unlock_irq(&ledger_lock);
 	{
@@ -297,6 +284,7 @@ static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
 			{ UMACCT_A_STATUS_USAGE, usage },
 			{ UMACCT_A_STATUS_CHARGED, charged },
 			{ UMACCT_A_STATUS_MANAGED, managed },
+			{ UMACCT_A_STATUS_METADATA, metadata },
 		};
 
 		return put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD);

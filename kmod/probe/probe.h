@@ -86,6 +86,11 @@ static __always_inline void probe_leave(struct probe *p)
 	ret original_##name params;			\
 	ret replace_##name params
 
+/* The same where redirects.S says REDIRECT_ABOVE: _bound is set before the probe is armed. */
+#define DECLARE_REDIRECT_ABOVE(ret, name, params)	\
+	extern unsigned long original_##name##_bound;	\
+	DECLARE_REDIRECT(ret, name, params)
+
 /* Declares what redirects.S has for a function that is called, not hooked. */
 #define DECLARE_ORIGINAL(ret, name, params)		\
 	extern unsigned long original_##name##_entry;	\

@@ -11,6 +11,10 @@
  * hooked by a direct call. It forgets the site and goes on in replace_<name>, as if
  * the function's caller had called that.
  *
+ * REDIRECT_ABOVE is REDIRECT for a function that is called often, and where only large values of
+ * an argument matter: a direct call looks at that first, and goes back to the function where it
+ * is not above original_<name>_bound. A kprobe doesn't look: the replacement has to.
+ *
  * REDIRECT_STATIC is for a function that is static: its callers may rely on registers
  * that it happens not to change. keep_<name> calls replace_<name> and changes nothing
  * but the result's register.
@@ -68,6 +72,21 @@ TARGET enter_\name
 SYM_FUNC_END(enter_\name)
 .endm
 
+.macro ENTER_ABOVE name, arg
+TARGET enter_\name
+	.ifeq	\arg
+	cmpq	original_\name\()_bound(%rip), %rdi
+	.else
+	cmpq	original_\name\()_bound(%rip), %rsi
+	.endif
+	ja	1f
+	RET
+1:	addq	$8, %rsp
+	UNWIND_HINT_FUNC
+	jmp	replace_\name
+SYM_FUNC_END(enter_\name)
+.endm
+
 .macro KEEP name
 TARGET keep_\name
 	pushq	%rcx
@@ -111,6 +130,20 @@ SYM_FUNC_START(enter_\name)
 SYM_FUNC_END(enter_\name)
 .endm
 
+.macro ENTER_ABOVE name, arg
+SYM_FUNC_START(enter_\name)
+	adrp	x16, original_\name\()_bound
+	ldr	x16, [x16, #:lo12:original_\name\()_bound]
+	cmp	x\arg, x16
+	b.hi	1f
+	mov	x16, x30
+	mov	x30, x9
+	ret	x16
+1:	mov	x30, x9
+	b	replace_\name
+SYM_FUNC_END(enter_\name)
+.endm
+
 .macro KEEP name
 SYM_FUNC_START(keep_\name)
 	stp	x29, x30, [sp, #-160]!
@@ -143,6 +176,17 @@ SYM_FUNC_END(keep_\name)
 .macro REDIRECT name
 ORIGINAL \name
 ENTER \name, replace
+.endm
+
+.macro REDIRECT_ABOVE name, arg
+	.pushsection .data, "aw"
+	.balign	8
+	.globl	original_\name\()_bound
+original_\name\()_bound:
+	.quad	0
+	.popsection
+ORIGINAL \name
+ENTER_ABOVE \name, \arg
 .endm
 
 .macro REDIRECT_STATIC name

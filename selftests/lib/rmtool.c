@@ -420,6 +420,95 @@ static int cmd_open(int argc, char **argv)
 	return open_client();
 }
 
+/* Files of the driver's, with a client each or without one, which stay open. */
+static int open_many(int argc, char **argv, int (*open_one)(void))
+{
+	unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
+	unsigned long done;
+	int ret = 0;
+
+	for (done = 0; done < count; done++) {
+		ret = open_one();
+		if (ret)
+			break;
+	}
+	script_note("count=%lu", done);
+	return ret;
+}
+
+static int open_a_file(void)
+{
+	return open(RM_CONTROL_DEVICE, O_RDWR | O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+static int open_a_client(void)
+{
+	struct rm_client another;
+
+	return rm_open(&another);
+}
+
+static int cmd_files(int argc, char **argv)
+{
+	return open_many(argc, argv, open_a_file);
+}
+
+static int cmd_clients(int argc, char **argv)
+{
+	return open_many(argc, argv, open_a_client);
+}
+
+/* Asks the driver to make an object of so much of this program's own memory, for a client
+ * and a device that there are not: it looks at the memory first.
+ */
+#define FUNCTION_OS_DESCRIPTOR	27
+
+struct rm_heap_args {
+	uint32_t root;
+	uint32_t parent;
+	uint32_t function;
+	uint32_t va_space;
+	uint32_t heap;
+	uint32_t status;
+	uint64_t total;
+	uint64_t free;
+	struct {
+		uint32_t handle;
+		uint32_t type;
+		uint32_t flags;
+		uint32_t attr;
+		uint32_t attr2;
+		uint32_t pad;
+		uint64_t address;
+		uint64_t last;
+	} descriptor;
+	char others[104];
+};
+
+#define IOCTL_HEAP_CONTROL	_IOWR('F', 0x4a, struct rm_heap_args)
+
+static int cmd_describe(int argc, char **argv)
+{
+	unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+	static char page[65536] __attribute__((aligned(65536)));
+	uint64_t size;
+	int ret = script_parse_size(argv[1], &size);
+
+	if (!ret)
+		ret = open_client();
+	while (!ret && count--) {
+		struct rm_heap_args args = {
+			.function = FUNCTION_OS_DESCRIPTOR,
+			.descriptor = { .address = (uintptr_t)page, .last = size - 1 },
+		};
+
+		if (ioctl(client.fd, IOCTL_HEAP_CONTROL, &args))
+			return -errno;
+		script_note("answer=0x%x", args.status);
+	}
+	return ret;
+}
+
 static int cmd_32_bits(int argc, char **argv)
 {
 	(void)argc;
@@ -631,6 +720,10 @@ static const struct script_command commands[] = {
 	{ "unmap", "N|last", 1, cmd_unmap },
 	{ "unmapclose", "N|last    (close the file that was mapped)", 1, cmd_unmapclose },
 	{ "close", "", 0, cmd_close },
+	{ "files", "COUNT    (open the device so often)", 1, cmd_files },
+	{ "clients", "COUNT    (the same, with a client each)", 1, cmd_clients },
+	{ "describe", "SIZE [COUNT]    (so much of its own memory, which it hasn't got)", 1,
+	  cmd_describe },
 	{ "32bits", "    (from now on, the system calls of such a program)", 0, cmd_32_bits },
 	{ "fork", "FIFOS    (the child takes its commands there)", 1, cmd_fork },
 	{ "listen", "SOCKET", 1, cmd_listen },

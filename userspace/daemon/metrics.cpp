@@ -106,8 +106,10 @@ void write_status(Writer &to, const Status &status) {
            status.usage);
     to.one("charged", Kind::gauge, "bytes",
            "Of that, what the kernel's memory controller charged to somebody.", status.charged);
-    to.one("managed", Kind::gauge, "bytes", "Managed memory, beside it, which the driver charges.",
+    to.one("managed", Kind::gauge, "bytes", "Of usage, the pages of nvidia-uvm, managed memory.",
            status.managed);
+    to.one("metadata", Kind::gauge, "bytes", "Of usage, what the drivers keep beside the pages.",
+           status.metadata);
     to.one("driver_usage", Kind::gauge, "bytes", "Memory that the driver took for itself.",
            status.driver_usage);
     if (status.pools)

@@ -29,6 +29,11 @@ void fields(auto &way, Is<Hook> auto &hook) {
     way(UMACCT_A_HOOK_MISSED, "missed", hook.missed);
 }
 
+/// The rest of usage: pages of nvidia.ko's own allocator.
+std::uint64_t pages_of(const auto &holder) {
+    return holder.usage - holder.managed - holder.metadata;
+}
+
 void fields(auto &way, Is<Status> auto &status) {
     way(UMACCT_A_STATUS_MODULE_VERSION, "module_version", status.module_version);
     way(UMACCT_A_STATUS_DRIVER_STATE, "driver_state", status.driver_state);
@@ -42,7 +47,9 @@ void fields(auto &way, Is<Status> auto &status) {
     way("uncharged_bytes", status.uncharged());
     way(UMACCT_A_STATUS_DRIVER_USAGE, "driver_usage_bytes", status.driver_usage);
     way(UMACCT_A_STATUS_DRIVER_PEAK, "driver_peak_bytes", status.driver_peak);
+    way("system_bytes", pages_of(status));
     way(UMACCT_A_STATUS_MANAGED, "managed_bytes", status.managed);
+    way(UMACCT_A_STATUS_METADATA, "metadata_bytes", status.metadata);
     way(UMACCT_A_STATUS_POOLS, "pools_bytes", status.pools);
     way(UMACCT_A_STATUS_UNTRACKED, "untracked_bytes", status.untracked);
     way(UMACCT_A_STATUS_UNTRACKED_COUNT, "untracked_count", status.untracked_count);
@@ -77,7 +84,9 @@ void fields(auto &way, Is<Account> auto &account) {
     way(UMACCT_A_ACCOUNT_PEAK, "peak_bytes", account.peak);
     way(UMACCT_A_ACCOUNT_CHARGED, "charged_bytes", account.charged);
     way("uncharged_bytes", account.uncharged());
+    way("system_bytes", pages_of(account));
     way(UMACCT_A_ACCOUNT_MANAGED, "managed_bytes", account.managed);
+    way(UMACCT_A_ACCOUNT_METADATA, "metadata_bytes", account.metadata);
     way(UMACCT_A_ACCOUNT_ALLOCS, "allocs", account.allocs);
     way(UMACCT_A_ACCOUNT_FREES, "frees", account.frees);
     way(UMACCT_A_ACCOUNT_FAILURES, "failures", account.failures);
@@ -97,7 +106,6 @@ void fields(auto &way, Is<Account> auto &account) {
     way(UMACCT_A_ACCOUNT_THROTTLED, "throttled_ns", account.throttled_ns);
     way(UMACCT_A_ACCOUNT_ALLOC_TIME, "alloc_time_ns", account.alloc_time_ns);
     way(UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, "alloc_time_max_ns", account.alloc_time_max_ns);
-    way(UMACCT_A_ACCOUNT_BOOKKEEPING, "bookkeeping_bytes", account.bookkeeping);
     // JSON has these as a MemoryController says them.
     way(UMACCT_A_ACCOUNT_MEMORY_CURRENT, account.memory_current);
     way(UMACCT_A_ACCOUNT_MEMORY_MAX, account.memory_max);
@@ -122,7 +130,9 @@ void fields(auto &way, Is<Client> auto &client) {
     way(UMACCT_A_CLIENT_PEAK, "peak_bytes", client.peak);
     way(UMACCT_A_CLIENT_CHARGED, "charged_bytes", client.charged);
     way("uncharged_bytes", client.uncharged());
+    way("system_bytes", pages_of(client));
     way(UMACCT_A_CLIENT_MANAGED, "managed_bytes", client.managed);
+    way(UMACCT_A_CLIENT_METADATA, "metadata_bytes", client.metadata);
     way(UMACCT_A_CLIENT_ALLOCS, "allocs", client.allocs);
     way(UMACCT_A_CLIENT_FREES, "frees", client.frees);
     way(UMACCT_A_CLIENT_EXITED, "exited", client.exited);

@@ -38,6 +38,7 @@ struct Status {
     std::uint64_t driver_usage = 0;
     std::uint64_t driver_peak = 0;
     std::uint64_t managed = 0;
+    std::uint64_t metadata = 0;
     std::uint64_t untracked = 0;
     std::uint64_t untracked_count = 0;
     std::uint64_t stale_count = 0;
@@ -76,6 +77,7 @@ struct Account {
     std::uint64_t peak = 0;
     std::uint64_t charged = 0;
     std::uint64_t managed = 0;
+    std::uint64_t metadata = 0;
     std::uint64_t allocs = 0;
     std::uint64_t frees = 0;
     std::uint64_t failures = 0;
@@ -95,7 +97,6 @@ struct Account {
     std::uint64_t throttled_ns = 0;
     std::uint64_t alloc_time_ns = 0;             ///< that its tasks were in the driver's allocator
     std::uint64_t alloc_time_max_ns = 0;         ///< the longest of these
-    std::optional<std::uint64_t> bookkeeping;    ///< at least: the driver's notes of usage's pages
     std::optional<std::uint64_t> memory_current; ///< the kernel's, where the module can read it
     std::optional<std::uint64_t> memory_max;     ///< UMACCT_UNLIMITED for "max"
 
@@ -130,6 +131,7 @@ struct Client {
     std::uint64_t peak = 0;
     std::uint64_t charged = 0;
     std::uint64_t managed = 0;
+    std::uint64_t metadata = 0;
     std::uint64_t allocs = 0;
     std::uint64_t frees = 0;
     bool exited = false;

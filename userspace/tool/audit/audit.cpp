@@ -60,7 +60,7 @@ std::vector<Account> audited_accounts(Module &module, const Machine &machine) {
     std::map<std::string, Account> by_path;
 
     for (const Account &account : module.accounts()) {
-        if (account.usage > 0 || account.managed > 0)
+        if (account.usage > 0)
             by_path[account.path] = account;
     }
     machine.cgroups().for_each([&](const std::string &path) {
@@ -154,7 +154,7 @@ Json figures_json(const CgroupStatement &statement) {
             {"usage_bytes", statement.account.usage},
             {"charged_bytes", statement.account.charged},
             {"managed_bytes", statement.account.managed},
-            {"bookkeeping_bytes", number_or_null(statement.account.bookkeeping)},
+            {"metadata_bytes", statement.account.metadata},
             {"once_bytes", statement.once},
             {"twice_bytes", statement.twice},
             {"unseen_bytes", statement.unseen}};

@@ -31,21 +31,22 @@ std::uint64_t number_in(std::string_view text) {
 /// Splits the usage by what the kernel itself has charged.
 void judge(CgroupStatement &statement, std::uint64_t slack) {
     const Account &account = statement.account;
-    const std::uint64_t counted = minus(statement.kernel_pages, account.managed);
+    const std::uint64_t counted = statement.kernel_pages;
+    const std::uint64_t pages = account.usage - account.metadata;
     const std::uint64_t off = std::max(counted, account.charged) - //
                               std::min(counted, account.charged);
     // Without memory.stat there is only the module's word.
     const std::uint64_t has = !statement.current || off <= slack ? account.charged : counted;
-    const std::uint64_t seen = std::min(has, account.usage);
+    const std::uint64_t seen = std::min(has, pages);
 
     statement.twice = std::min(has - seen, seen);
     statement.once = seen - statement.twice;
     statement.unseen = account.usage - seen;
-    if (account.usage == 0)
+    if (pages == 0)
         statement.verdict = Verdict::none;
     else if (statement.twice > 0)
         statement.verdict = Verdict::doubled;
-    else if (statement.unseen > slack || statement.once == 0)
+    else if (pages - seen > slack || statement.once == 0)
         statement.verdict = Verdict::blind;
     else
         statement.verdict = Verdict::charged;
@@ -99,7 +100,6 @@ const std::array<PartForm, part_count> &part_forms() {
         PartForm{Part::driver_uncharged, "driver_uncharged", 'U', "driver: uncharged", "#d04040"},
         PartForm{Part::driver_own, "driver_own", 'D', "driver: its own", "#a02828"},
         PartForm{Part::driver_pools, "driver_pools", 'P', "driver: its pools", "#c88080"},
-        PartForm{Part::managed, "managed", 'M', "driver: managed", "#b070c0"},
         PartForm{Part::unexplained, "unexplained", '?', "unexplained", "#888888"},
     };
 
@@ -132,11 +132,11 @@ Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, con
                                 memory.bytes("Zswap") + memory.bytes("Balloon"));
     set(Part::other_gpu, memory.bytes("GPUActive") + memory.bytes("GPUReclaim"));
     set(Part::driver_charged, status.charged);
-    set(Part::driver_uncharged, status.uncharged());
+    // Metadata is in slab and vmalloc already.
+    set(Part::driver_uncharged, minus(status.uncharged(), status.metadata));
     set(Part::driver_own, status.driver_usage);
     set(Part::driver_pools, status.pools.value_or(0));
     statement.pools_known = status.pools.has_value();
-    set(Part::managed, status.managed);
     statement[Part::unexplained] =
         static_cast<std::int64_t>(statement.total) -
         std::accumulate(statement.parts.begin(), statement.parts.end(), std::int64_t{0});

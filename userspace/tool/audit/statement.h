@@ -37,7 +37,6 @@ enum class Part : std::uint8_t {
     driver_uncharged,
     driver_own,
     driver_pools,
-    managed,
     unexplained,
 };
 

@@ -11,7 +11,7 @@
 namespace umacct::tool {
 
 bool is_busy(const Account &account) {
-    return account.usage > 0 || account.managed > 0 || account.configured();
+    return account.usage > 0 || account.configured();
 }
 
 std::vector<Row> tree_rows(const std::vector<Account> &accounts, const AccountTest &wanted,

@@ -46,11 +46,9 @@ void print_account(Module &module, const Machine &machine, const Output &output,
         {"usage", format_size(account.usage), fmt::format("local {}", format_size(account.local))});
     figures.add({"  charged", format_size(account.charged)});
     figures.add({"  uncharged", format_size(account.uncharged())});
+    figures.add({"  managed", format_size(account.managed), "nvidia-uvm's pages"});
+    figures.add({"  metadata", format_size(account.metadata), "what the drivers keep beside the pages"});
     figures.add({"peak", format_size(account.peak)});
-    figures.add({"managed", format_size(account.managed)});
-    if (account.bookkeeping)
-        figures.add({"bookkeeping", format_size(*account.bookkeeping),
-                     "at least: the driver's notes of these pages, which nobody is charged for"});
     figures.add({"memory.current", format_known(memory.current)});
     figures.add({"memory.max", format_known(memory.max)});
     if (memory.pressure)

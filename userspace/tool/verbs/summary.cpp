@@ -111,6 +111,8 @@ void print_figures(const Output &output, const Summary &summary) {
                              counted(status.clients, "process", "processes"))});
     figures.add({"    charged", format_size(status.charged), "memory.current sees it"});
     figures.add({"    uncharged", format_size(status.uncharged()), "memory.current doesn't"});
+    figures.add({"    managed", format_size(status.managed), "nvidia-uvm's pages"});
+    figures.add({"    metadata", format_size(status.metadata), "kept beside the pages"});
     figures.add({"  the driver's own", format_size(status.driver_usage),
                  fmt::format("peak {}", format_size(status.driver_peak))});
     // A driver that has none needs no line of its own.
@@ -118,7 +120,6 @@ void print_figures(const Output &output, const Summary &summary) {
         figures.add({"  in its pools", size_or_unknown(status.pools), "freed, and kept for later"});
     if (status.untracked_count > 0)
         figures.add({"  untracked", format_size(status.untracked), "ever; see the warning"});
-    figures.add({"Managed memory", format_size(status.managed), "charged by the driver"});
     figures.add(
         {"Reserve", status.reserve == 0 ? "off" : format_size(status.reserve),
          status.reserve_count == 0 ? "" : counted(status.reserve_count, "refusal", "refusals")});
