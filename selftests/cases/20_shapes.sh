@@ -67,12 +67,12 @@ compare() { # FREE-COMMAND COMMAND...
 		reply=$allocation
 		return 1
 	fi
-	held=$(usage leaf)
+	held=$(system_memory leaf)
 	settle_at "$bytes" $TOLERANCE unowned_since "$before" || moved=1
 	gone=$settles_got
 	memfree_fell=$((free_before - $(memfree)))
 	ask holder "$free_command"
-	held_after=$(usage leaf)
+	held_after=$(system_memory leaf)
 	settle_at 0 $TOLERANCE unowned_since "$before" || moved=1
 	left=$settles_got
 }

@@ -26,12 +26,12 @@ within "memory.current didn't move" "$(cgroup_read blind memory.current)" \
 	"$current_before" $NOISE
 is "memory.max was never reached" "$(cgroup_event blind memory.events max)" 0
 settles "the memory is gone all the same" $SIZE $MIB unowned_since "$unowned_before"
-is "umacct has every byte" "$(usage blind)" $SIZE
+is "umacct has every byte" "$(system_memory blind)" $SIZE
 is "none of them charged" "$(account blind charged)" 0
 
 tell holder exit
 check "the process exits" gone "$pid"
-check "umacct is back to zero" eventually usage_is blind 0
+check "umacct is back to zero" eventually system_is blind 0
 settles "and so is the machine" 0 $MIB unowned_since "$unowned_before"
 
 done_testing

@@ -15,11 +15,11 @@ begin() { # a new holder with 4 x 4 MiB in "owner"
 	start_in owner holder
 	owner_pid=$pid
 	ask holder alloc 4M 4 || diag "$reply"
-	is "$1: counted" "$(usage owner)" $M16
+	is "$1: counted" "$(system_memory owner)" $M16
 }
 
 counted() { # DESCRIPTION BYTES
-	check "$1" eventually usage_is owner "$2"
+	check "$1" eventually system_is owner "$2"
 }
 
 cgroup_leaf owner
@@ -27,13 +27,13 @@ cgroup_leaf other
 
 begin "explicit free"
 ask holder free 2
-is "explicit free: one less" "$(usage owner)" $((M16 - M4))
+is "explicit free: one less" "$(system_memory owner)" $((M16 - M4))
 ask holder free all
-is "explicit free: nothing left" "$(usage owner)" 0
+is "explicit free: nothing left" "$(system_memory owner)" 0
 ask holder alloc 64K 100
-is "explicit free: and again" "$(usage owner)" $((100 * 65536))
+is "explicit free: and again" "$(system_memory owner)" $((100 * 65536))
 ask holder close
-is "close without free: nothing left" "$(usage owner)" 0
+is "close without free: nothing left" "$(system_memory owner)" 0
 tell holder exit
 gone "$owner_pid"
 
@@ -55,20 +55,20 @@ counted "SIGKILL: nothing left" 0
 begin "freed while mapped"
 check "freed while mapped: mapped" ask holder map 1
 check "freed while mapped: freed" ask holder free all
-is "freed while mapped: the mapped one is still counted" "$(usage owner)" $M4
+is "freed while mapped: the mapped one is still counted" "$(system_memory owner)" $M4
 ask holder unmap 1
-is "freed while mapped: unmapped, it is still counted" "$(usage owner)" $M4
+is "freed while mapped: unmapped, it is still counted" "$(system_memory owner)" $M4
 ask holder unmapclose 1
-is "freed while mapped: closed, it is counted no more" "$(usage owner)" 0
+is "freed while mapped: closed, it is counted no more" "$(system_memory owner)" 0
 tell holder exit
 gone "$owner_pid"
 
 begin "client closed while mapped"
 ask holder map 0
 ask holder unmapclose 0
-is "client closed while mapped: the mapping alone changes nothing" "$(usage owner)" $M16
+is "client closed while mapped: the mapping alone changes nothing" "$(system_memory owner)" $M16
 ask holder close
-is "client closed while mapped: the mapped one is still counted" "$(usage owner)" $M4
+is "client closed while mapped: the mapped one is still counted" "$(system_memory owner)" $M4
 tell holder exit
 gone "$owner_pid"
 counted "client closed while mapped: nothing left after the exit" 0
@@ -86,20 +86,20 @@ child_pid=$(reply_field pid)
 holders="$holders $child_pid"
 answer child
 cgroup_add other "$child_pid"
-is "freed by a child: counted once" "$(usage owner)" $M16
+is "freed by a child: counted once" "$(system_memory owner)" $M16
 check "freed by a child: it frees from another cgroup" ask child free 0
-is "freed by a child: the owner has one less" "$(usage owner)" $((M16 - M4))
-is "freed by a child: the other cgroup has nothing" "$(usage other)" 0
+is "freed by a child: the owner has one less" "$(system_memory owner)" $((M16 - M4))
+is "freed by a child: the other cgroup has nothing" "$(system_memory other)" 0
 tell holder exit
 gone "$owner_pid"
-is "freed by a child: the parent is gone, the file is not" "$(usage owner)" $((M16 - M4))
+is "freed by a child: the parent is gone, the file is not" "$(system_memory owner)" $((M16 - M4))
 check "freed by a child: the child allocates" ask child alloc 4M
-is "freed by a child: for its own cgroup" "$(usage other)" $M4
-is "freed by a child: not for its parent's" "$(usage owner)" $((M16 - M4))
+is "freed by a child: for its own cgroup" "$(system_memory other)" $M4
+is "freed by a child: not for its parent's" "$(system_memory owner)" $((M16 - M4))
 tell child exit
 gone "$child_pid"
 counted "freed by a child: nothing left" 0
-check "freed by a child: in neither" eventually usage_is other 0
+check "freed by a child: in neither" eventually system_is other 0
 
 begin "passed on"
 start_in other receiver
@@ -108,11 +108,11 @@ ask receiver listen "$TEST_DIR/socket"
 check "passed on: the file goes to another process" ask holder sendfd "$TEST_DIR/socket"
 tell holder exit
 gone "$owner_pid"
-is "passed on: still counted while nobody has the file" "$(usage owner)" $M16
+is "passed on: still counted while nobody has the file" "$(system_memory owner)" $M16
 check "passed on: the other takes it" ask receiver recvfd
 check "passed on: and frees with it" ask receiver free 3
-is "passed on: the first owner has one less" "$(usage owner)" $((M16 - M4))
-is "passed on: the other owns nothing" "$(usage other)" 0
+is "passed on: the first owner has one less" "$(system_memory owner)" $((M16 - M4))
+is "passed on: the other owns nothing" "$(system_memory other)" 0
 tell receiver exit
 gone "$receiver_pid"
 counted "passed on: nothing left" 0
@@ -125,7 +125,7 @@ ask receiver listen "$TEST_DIR/socket"
 ask holder sendfd "$TEST_DIR/socket"
 tell holder exit
 gone "$owner_pid"
-is "lost on the way: counted while it lies in the socket" "$(usage owner)" $M16
+is "lost on the way: counted while it lies in the socket" "$(system_memory owner)" $M16
 kill -KILL "$receiver_pid"
 gone "$receiver_pid"
 counted "lost on the way: nothing left" 0

@@ -22,28 +22,28 @@ right_pid=$pid
 
 ask left alloc 4M 3
 ask right alloc 1M 5
-is "left has 12 MiB" "$(usage top/left)" $((12 * MIB))
-is "right has 5 MiB" "$(usage top/right)" $((5 * MIB))
-is "their parent has 17 MiB" "$(usage top)" $((17 * MIB))
+is "left has 12 MiB" "$(system_memory top/left)" $((12 * MIB))
+is "right has 5 MiB" "$(system_memory top/right)" $((5 * MIB))
+is "their parent has 17 MiB" "$(system_memory top)" $((17 * MIB))
 is "none of them its own" "$(account top local)" 0
 is "left's are its own" "$(account top/left local)" $((12 * MIB))
-is "and the case's cgroup above has them too" "$(usage "")" $((17 * MIB))
+is "and the case's cgroup above has them too" "$(system_memory "")" $((17 * MIB))
 
-is "the process on the left has 12 MiB" "$(client "$left_pid" usage)" $((12 * MIB))
-is "the process on the right has 5 MiB" "$(client "$right_pid" usage)" $((5 * MIB))
+is "the process on the left has 12 MiB" "$(client "$left_pid" system)" $((12 * MIB))
+is "the process on the right has 5 MiB" "$(client "$right_pid" system)" $((5 * MIB))
 is "it is called by its name" "$(client "$right_pid" comm)" rmtool
 is "and has its cgroup" "$(client "$right_pid" path)" "$(cgroup_path top/right)"
 
 start_in top/left second
 second_pid=$pid
 ask second alloc 64K 16
-is "two processes in one cgroup add up" "$(usage top/left)" $((13 * MIB))
-is "each has its own" "$(client "$second_pid" usage)" $MIB
-is "the first still has its own" "$(client "$left_pid" usage)" $((12 * MIB))
+is "two processes in one cgroup add up" "$(system_memory top/left)" $((13 * MIB))
+is "each has its own" "$(client "$second_pid" system)" $MIB
+is "the first still has its own" "$(client "$left_pid" system)" $((12 * MIB))
 
 ask left free 0
-is "less after a free" "$(usage top/left)" $((9 * MIB))
-is "for the process, too" "$(client "$left_pid" usage)" $((8 * MIB))
+is "less after a free" "$(system_memory top/left)" $((9 * MIB))
+is "for the process, too" "$(client "$left_pid" system)" $((8 * MIB))
 is "the peak stays" "$(account top/left peak)" $((13 * MIB))
 is "the parent's peak is the highest sum" "$(account top peak)" $((18 * MIB))
 is "19 allocations on the left" "$(account top/left allocs)" 19
@@ -56,21 +56,21 @@ is "an allocation that the driver can't make fails" "$(reply_field status)" $NO_
 is "and is counted" "$(account top/left failures)" 1
 is "in the parent too" "$(account top failures)" 1
 is "it is no refusal" "$(account top/left refusals)" 0
-is "it takes nothing" "$(usage top/left)" $((9 * MIB))
+is "it takes nothing" "$(system_memory top/left)" $((9 * MIB))
 
 # The limit a process is under is where it is; what it took stays where it was.
 cgroup_add top/right "$left_pid"
-is "a process that moves leaves its memory behind" "$(usage top/left)" $((9 * MIB))
+is "a process that moves leaves its memory behind" "$(system_memory top/left)" $((9 * MIB))
 ask left alloc 4M
-is "and takes new memory in the new place" "$(usage top/right)" $((9 * MIB))
-is "the old place has as before" "$(usage top/left)" $((9 * MIB))
+is "and takes new memory in the new place" "$(system_memory top/right)" $((9 * MIB))
+is "the old place has as before" "$(system_memory top/left)" $((9 * MIB))
 ask left free 1
-is "what it frees of the old goes from the old" "$(usage top/left)" $((5 * MIB))
+is "what it frees of the old goes from the old" "$(system_memory top/left)" $((5 * MIB))
 tell left exit
 gone "$left_pid"
-check "its exit frees in both: left" eventually usage_is top/left $MIB
-check "its exit frees in both: right" eventually usage_is top/right $((5 * MIB))
-is "it is no client any more" "$(client "$left_pid" usage)" ""
+check "its exit frees in both: left" eventually system_is top/left $MIB
+check "its exit frees in both: right" eventually system_is top/right $((5 * MIB))
+is "it is no client any more" "$(client "$left_pid" system)" ""
 
 fifos child
 ask right fork "$TEST_DIR/child"
@@ -80,14 +80,14 @@ answer child
 tell right exit
 gone "$right_pid"
 is "a process that is gone but whose memory is held is still listed" \
-	"$(client "$right_pid" usage)" $((5 * MIB))
+	"$(client "$right_pid" system)" $((5 * MIB))
 is "as exited" "$(client "$right_pid" exited)" true
 tell child exit
 gone "$child_pid"
-check "until the memory is freed" eventually usage_is top/right 0
+check "until the memory is freed" eventually system_is top/right 0
 
 tell second exit
 gone "$second_pid"
-check "nothing is left" eventually usage_is top 0
+check "nothing is left" eventually system_is top 0
 
 done_testing

@@ -12,26 +12,26 @@ cgroup_leaf parent/leaf
 cgroup_leaf elsewhere
 start_in parent/leaf holder
 ask holder alloc 4M 4
-is "16 MiB in the leaf" "$(usage parent/leaf)" $((16 * MIB))
+is "16 MiB in the leaf" "$(system_memory parent/leaf)" $((16 * MIB))
 first_id=$(cgroup_id parent/leaf)
 
 cgroup_add elsewhere "$pid"
 check "the leaf is removed" rmdir "$(cgroup_dir parent/leaf)"
-is "the parent still has them" "$(usage parent)" $((16 * MIB))
+is "the parent still has them" "$(system_memory parent)" $((16 * MIB))
 check "as its own now" eventually account_is parent local $((16 * MIB))
-is "the place where the process went has nothing" "$(usage elsewhere)" 0
+is "the place where the process went has nothing" "$(system_memory elsewhere)" 0
 
 cgroup_leaf parent/leaf
 check "a new cgroup of the same name is another one" [ "$(cgroup_id parent/leaf)" != "$first_id" ]
-is "it starts from nothing" "$(usage parent/leaf)" 0
+is "it starts from nothing" "$(system_memory parent/leaf)" 0
 
 ask holder free 0
-is "a free goes from the parent" "$(usage parent)" $((12 * MIB))
+is "a free goes from the parent" "$(system_memory parent)" $((12 * MIB))
 rmdir "$(cgroup_dir parent/leaf)"
 check "the parent is removed too" rmdir "$(cgroup_dir parent)"
 check "the debt goes one up" eventually account_is "" local $((12 * MIB))
 ask holder free all
-is "and is paid by the last free" "$(usage "")" 0
+is "and is paid by the last free" "$(system_memory "")" 0
 is "nothing was lost on the way" "$(account "" frees)" "$(account "" allocs)"
 
 # Many cgroups that come, take and go while one process holds it all.
@@ -45,7 +45,7 @@ for i in $(seq 50); do
 done
 check "50 removed cgroups leave 50 x 64 KiB" eventually account_is "" local $((50 * 64 * KIB))
 ask holder free all
-is "all paid" "$(usage "")" 0
+is "all paid" "$(system_memory "")" 0
 check "and their accounts are gone" eventually status_is accounts "$before"
 
 # What is hooked for a setting goes with the last cgroup that had it.

@@ -23,7 +23,7 @@ is "32 MiB touched" "$(managed top/leaf)" $((32 * MIB))
 ask holder touch
 is "64 MiB touched" "$(managed top/leaf)" $((64 * MIB))
 is "the parent has them too" "$(managed top)" $((64 * MIB))
-is "they are no usage" "$(usage top/leaf)" 0
+is "they are no usage" "$(system_memory top/leaf)" 0
 check "they are listed under the process's name" \
 	sh -c "umacct ps --json | grep -Eq '\"comm\" *: *\"uvmtool\"'"
 within "the kernel has charged as much" \
@@ -58,9 +58,9 @@ check "somebody takes memory of the driver's own" ask native open
 check "8 MiB" ask native alloc 1M 8
 kill -KILL "$holder_pid" "$third_pid"
 check "nvidia-uvm goes" eventually rmmod nvidia_uvm
-is "what the driver itself holds counts on" "$(usage top/leaf)" $((8 * MIB))
+is "what the driver itself holds counts on" "$(system_memory top/leaf)" $((8 * MIB))
 ask native free all
-is "until it is freed" "$(usage top/leaf)" 0
+is "until it is freed" "$(system_memory top/leaf)" 0
 check "nvidia-uvm comes back" load_uvm
 
 done_testing

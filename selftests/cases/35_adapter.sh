@@ -87,7 +87,7 @@ limit leaf --hard 1M
 held=$(status_field driver_usage)
 start_in leaf holder
 check "a limit binds there, too" fails ask holder alloc 1M 2
-is "to the block" "$(usage leaf)" $MIB
+is "to the block" "$(system_memory leaf)" $MIB
 ask holder free all
 limit leaf --hard 4K
 before=$(account leaf refusals)

@@ -29,7 +29,7 @@ cgroup_leaf bare/leaf
 start_in bare/leaf other
 ask other alloc 1M
 is "nor a cgroup without the controller" "$(account bare/leaf memory_current)" null
-is "but driver memory" "$(account bare/leaf usage)" $MIB
+is "but driver memory" "$(account bare/leaf system)" $MIB
 
 # Removed as fast as they are made, while others look; not so hard that they are all that
 # runs.
@@ -48,7 +48,7 @@ for looker in $lookers; do
 	kill "$looker"
 	wait "$looker"
 done
-is "150 cgroups came and went" "$(usage "")" $((2 * MIB))
+is "150 cgroups came and went" "$(system_memory "")" $((2 * MIB))
 check "and left no account" fails sh -c 'umacct ls --all --json | grep -q gone'
 
 done_testing

@@ -54,7 +54,7 @@ if [ "$met" ]; then
 	check "before, there are figures of its cgroup" figures_told "$met"
 	check "the cgroup of version 1 is removed" rmdir "$V1/$i"
 	sleep 1
-	is "the account of its namesake has what it had" "$(account "$met" usage)" $PAGE
+	is "the account of its namesake has what it had" "$(account "$met" system)" $PAGE
 	check "and still its cgroup's figures" figures_told "$met"
 	check "a limit can be set on it" limit "$met" --hard 1M
 else

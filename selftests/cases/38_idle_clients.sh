@@ -71,7 +71,7 @@ check "of $TRIED idle processes in a cgroup, $KEPT are kept" few_clients $((befo
 is "and who holds something" "$(listed "$busy")" 1
 check "and not fewer" [ "$(account crowd clients)" -ge $((KEPT / 2)) ]
 ask member1 alloc 4K
-is "one that was forgotten is known as soon as it takes something" "$(usage crowd)" $((2 * PAGE))
+is "one that was forgotten is known as soon as it takes something" "$(system_memory crowd)" $((2 * PAGE))
 
 # Processes and cgroups that come and go keep nobody from reading the accounts.
 slow_list() { # accounts|clients

@@ -57,7 +57,7 @@ check "charging is switched on" charge parent/leaf on
 in_cgroup parent/leaf dd of=/dev/null bs=1M count=100 <&5 2>/dev/null
 check "the cgroup is full" [ "$(cgroup_read parent/leaf memory.current)" -gt $((48 * MIB)) ]
 ask holder alloc 1M 40
-is "the driver gets what it asks for" "$(usage parent/leaf)" $((40 * MIB))
+is "the driver gets what it asks for" "$(system_memory parent/leaf)" $((40 * MIB))
 pressed() {
 	[ "$(cgroup_pressure)" -gt 0 ]
 }

@@ -13,10 +13,10 @@ complaints=$(kernel_complaints)
 counts() { # DESCRIPTION
 	start_in leaf holder
 	ask holder alloc 1M 4
-	is "$1: 4 MiB are counted" "$(usage leaf)" $((4 * MIB))
+	is "$1: 4 MiB are counted" "$(system_memory leaf)" $((4 * MIB))
 	tell holder exit
 	gone "$pid"
-	check "$1: and no more after the exit" eventually usage_is leaf 0
+	check "$1: and no more after the exit" eventually system_is leaf 0
 }
 
 cgroup_leaf leaf
@@ -34,7 +34,7 @@ rmmod umacct
 unload_driver
 check "umacct is loaded without a driver" load umacct
 is "it says that there is none" "$(status_field driver_state)" absent
-is "and counts nothing" "$(status_field usage)" 0
+is "and counts nothing" "$(status_field system)" 0
 check "then the driver is loaded" load_driver
 counts "umacct loaded before the driver"
 
@@ -44,17 +44,17 @@ start_in leaf old
 old_pid=$pid
 ask old alloc 4M 4
 check "umacct is loaded while memory is held" load umacct
-is "what was there before is not counted" "$(usage leaf)" 0
+is "what was there before is not counted" "$(system_memory leaf)" 0
 ask old alloc 1M
-is "what comes after is" "$(usage leaf)" $MIB
+is "what comes after is" "$(system_memory leaf)" $MIB
 ask old free 0
-is "a free of the old takes nothing away" "$(usage leaf)" $MIB
+is "a free of the old takes nothing away" "$(system_memory leaf)" $MIB
 check "umacct is unloaded while memory is held" rmmod umacct
 ask old alloc 1M
 check "and loaded again" load umacct
-is "it starts from nothing" "$(usage leaf)" 0
+is "it starts from nothing" "$(system_memory leaf)" 0
 ask old free all
-is "and stays there through the old frees" "$(usage leaf)" 0
+is "and stays there through the old frees" "$(system_memory leaf)" 0
 tell old exit
 gone "$old_pid"
 

@@ -74,7 +74,7 @@ echo 1 >"$(cgroup_dir leaf)/cgroup.kill"
 for pid in $holders; do
 	gone "$pid"
 done
-check "nothing is left on the account" eventually usage_is leaf 0
+check "nothing is left on the account" eventually system_is leaf 0
 settles "nor in the machine" 0 $MIB unowned_since "$memory_before"
 is "the kernel has nothing to complain of" "$(kernel_complaints)" "$complaints"
 

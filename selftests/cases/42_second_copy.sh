@@ -28,8 +28,8 @@ dmesg >"$TEST_DIR/log"
 check "and the log says why" grep -qi 'already\|second copy\|another copy' "$TEST_DIR/log"
 sed 's/^/# /' "$TEST_DIR/log"
 
-is "the first still counts" "$(usage leaf)" $((4 * MIB))
+is "the first still counts" "$(system_memory leaf)" $((4 * MIB))
 ask holder free 0
-is "and sees the frees" "$(usage leaf)" $((3 * MIB))
+is "and sees the frees" "$(system_memory leaf)" $((3 * MIB))
 
 done_testing

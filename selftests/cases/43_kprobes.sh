@@ -25,7 +25,7 @@ uses_ftrace() {
 still_counts() {
 	start_in switched switcher
 	ask switcher alloc 1M 4
-	is "and every byte is counted" "$(usage switched)" $((4 * MIB))
+	is "and every byte is counted" "$(system_memory switched)" $((4 * MIB))
 	tell switcher exit
 	gone "$pid"
 }
@@ -67,20 +67,20 @@ echo >/sys/kernel/tracing/trace
 ask holder alloc 1M 4
 check "another's kprobe on the same function sees the calls" \
 	grep -q umacct_other /sys/kernel/tracing/trace
-is "and every byte is counted once" "$(usage leaf)" $((4 * MIB))
+is "and every byte is counted once" "$(system_memory leaf)" $((4 * MIB))
 echo 0 >/sys/kernel/tracing/events/kprobes/umacct_other/enable
 echo >/sys/kernel/tracing/kprobe_events
 ask holder alloc 1M
-is "also when it is gone" "$(usage leaf)" $((5 * MIB))
+is "also when it is gone" "$(system_memory leaf)" $((5 * MIB))
 ask holder free all
-is "and all is given back" "$(usage leaf)" 0
+is "and all is given back" "$(system_memory leaf)" 0
 
 # A return probe has its own address where the caller's was.
 echo 'r:umacct_other nvidia:nv_alloc_pages' >/sys/kernel/tracing/kprobe_events
 echo 1 >/sys/kernel/tracing/events/kprobes/umacct_other/enable
 echo >/sys/kernel/tracing/trace
 check "with another's return probe there an allocation is made" ask holder alloc 1M 4
-is "and counted once" "$(usage leaf)" $((4 * MIB))
+is "and counted once" "$(system_memory leaf)" $((4 * MIB))
 check "and seen by the other" grep -q umacct_other /sys/kernel/tracing/trace
 limit leaf --hard 4M
 check "and refused where a limit says so" fails ask holder alloc 1M

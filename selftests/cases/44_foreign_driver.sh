@@ -35,7 +35,7 @@ altered_driver() {
 is_left_alone() { # DESCRIPTION
 	start_in leaf holder
 	check "$1: it allocates" ask holder alloc 1M 8
-	is "$1: nothing is counted" "$(status_field usage)" 0
+	is "$1: nothing is counted" "$(status_field system)" 0
 	is "$1: no limit binds" "$(account leaf refusals)" 0
 	tell holder exit
 	gone "$pid"
@@ -78,7 +78,7 @@ is "it is followed" "$(status_field driver_state)" hooked
 is "by its version" "$(status_field driver_version)" "$version"
 start_in leaf holder
 check "the limit from before binds" fails ask holder alloc 1M 8
-is "to the block" "$(usage leaf)" $((2 * MIB))
+is "to the block" "$(system_memory leaf)" $((2 * MIB))
 tell holder exit
 gone "$pid"
 rmmod nvidia
@@ -93,7 +93,7 @@ is "taken for one that is known, it is followed" "$(status_field driver_state)" 
 limit leaf --hard 2M
 start_in leaf holder
 check "and a limit binds" fails ask holder alloc 1M 8
-is "to the block" "$(usage leaf)" $((2 * MIB))
+is "to the block" "$(system_memory leaf)" $((2 * MIB))
 umacct >"$TEST_DIR/out"
 check "the tool warns" grep -q "^warning: .*$version is taken for one of series $known" "$TEST_DIR/out"
 umacct doctor >"$TEST_DIR/out"
@@ -124,13 +124,13 @@ start_in leaf holder
 start_in other other
 check "who can't be charged is refused" fails ask holder alloc 1M
 diag "$reply"
-is "and holds nothing" "$(usage leaf)" 0
+is "and holds nothing" "$(system_memory leaf)" 0
 check "who isn't to be charged is not" ask other alloc 1M
-is "and is counted" "$(usage other)" $MIB
+is "and is counted" "$(system_memory other)" $MIB
 for name in holder other; do
 	tell $name exit
 done
-settles "nothing is left" 0 0 status_field usage
+settles "nothing is left" 0 0 status_field system
 rmmod nvidia
 charge leaf inherit
 limit leaf --hard 2M
@@ -149,6 +149,6 @@ check "the driver as it was loads" load_driver
 is "and is followed" "$(status_field driver_state)" hooked
 start_in leaf holder
 check "the limit from before binds" fails ask holder alloc 1M 8
-is "to the block" "$(usage leaf)" $((2 * MIB))
+is "to the block" "$(system_memory leaf)" $((2 * MIB))
 
 done_testing

@@ -57,7 +57,7 @@ before=$(cgroup_current charged)
 check "a probe hides the driver's mask from ours" ask other kernel hide $GFP
 inspect "hidden" 50
 is "hidden: all was refused" "$(reply_field refused)" 50
-is "hidden: nothing is held" "$(usage charged)" 0
+is "hidden: nothing is held" "$(system_memory charged)" 0
 settles "hidden: nothing is charged" 0 $((16 * PAGE)) cgroup_current_since charged "$before"
 ask other inspect 64K 20
 is "who isn't charged is given all" "$(reply_field given)" 20
@@ -84,7 +84,7 @@ done
 answer inspector
 is "loaded and unloaded: nothing was dirty" "$(reply_field dirty)" 0
 is "nor refused" "$(reply_field refused)" 0
-is "nothing is held" "$(usage charged)" 0
+is "nothing is held" "$(system_memory charged)" 0
 
 rmmod umacct
 load umacct

@@ -32,10 +32,10 @@ else
 	ask holder open
 	ask holder alloc 64K 100
 	ask holder alloc 2M 16
-	held=$(usage leaf)
+	held=$(system_memory leaf)
 	tell holder exit
 	gone "$pid"
-	eventually usage_is leaf 0
+	eventually system_is leaf 0
 	pools=$(status_field pools)
 	is "this driver's pools hold what everybody who has gone held" "$pools" "$held"
 	within "the audit has it as a part" "$(audited driver_pools)" "$pools" $((2 * MIB))

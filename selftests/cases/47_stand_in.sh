@@ -39,12 +39,12 @@ cgroup_make parent
 cgroup_leaf parent/leaf
 cgroup_leaf neighbour
 check "somebody takes 8 MiB" take parent/leaf 8
-is "it counts" "$(usage parent/leaf)" $((8 * MIB))
-is "for the parent, too" "$(usage parent)" $((8 * MIB))
+is "it counts" "$(system_memory parent/leaf)" $((8 * MIB))
+is "for the parent, too" "$(system_memory parent)" $((8 * MIB))
 is "and is one record" "$(status_field records)" 1
 check "the tool lists it" sh -c "umacct ls --json 2>/dev/null | grep -q '$(cgroup_path parent/leaf)'"
 take parent/leaf 0
-is "what was given back doesn't" "$(usage parent)" 0
+is "what was given back doesn't" "$(system_memory parent)" 0
 
 watch_events
 # It says that the stand-in lacks what the driver has beside.
@@ -54,9 +54,9 @@ is "and counts that" "$(account parent refusals)" 1
 check "it is an event" eventually events_are "" 1
 is "of its type" "$(json_field type <"$EVENTS")" hard_refused
 check "what fits is let through" take parent/leaf 4
-is "and counts" "$(usage parent)" $((4 * MIB))
+is "and counts" "$(system_memory parent)" $((4 * MIB))
 check "who has no limit has none" take neighbour 64
-is "but an account" "$(usage neighbour)" $((64 * MIB))
+is "but an account" "$(system_memory neighbour)" $((64 * MIB))
 take neighbour 0
 
 truth=$(total_for neighbour)
@@ -66,7 +66,7 @@ is "others see the machine" "$(total_for neighbour)" "$truth"
 
 check "somebody takes memory" take parent/leaf 16
 rmdir "$(cgroup_dir parent/leaf)"
-is "a removed cgroup's is its parent's" "$(usage parent)" $((16 * MIB))
+is "a removed cgroup's is its parent's" "$(system_memory parent)" $((16 * MIB))
 # But two of them take a crowd of accounts, and a driver that has an ioctl to throttle.
 nltest root >"$TEST_DIR/out" 2>&1
 is "bad netlink requests are refused" "$(grep '^not ok' "$TEST_DIR/out" |
@@ -79,13 +79,13 @@ is "and follows again" "$(status_field driver_state)" hooked
 take neighbour 0
 check "a kprobe serves as well" sh -c "rmmod umacct && insmod '$MODULES/umacct.ko' direct_calls=0"
 check "somebody takes memory" take neighbour 2
-is "it counts" "$(usage neighbour)" $((2 * MIB))
+is "it counts" "$(system_memory neighbour)" $((2 * MIB))
 take neighbour 0
 rmmod umacct
 load umacct
 
 rmmod nvidia
-is "without a driver nothing is held" "$(status_field usage)" 0
+is "without a driver nothing is held" "$(status_field system)" 0
 [ ! "$had_driver" ] || check "the driver loads" load_driver
 is "the kernel has nothing to complain of" "$(kernel_complaints)" "$complaints"
 

@@ -54,9 +54,9 @@ counts() { # WHAT
 	start_in "$1" "$1"
 	ask "$1" open
 	ask "$1" alloc 64K 4
-	is "$1: it counts" "$(usage "$1")" $((256 * KIB))
+	is "$1: it counts" "$(system_memory "$1")" $((256 * KIB))
 	tell "$1" exit
-	check "$1: and what is given back" eventually usage_is "$1" 0
+	check "$1: and what is given back" eventually system_is "$1" 0
 }
 
 # ftrace may still call the kernel there, which finds nothing.

@@ -182,11 +182,11 @@ walk_first() { # WHAT CHECK
 		read -r walk_left <"/proc/$pid/task/$pid/fail-nth"
 		"$2" || {
 			walk_wrong=$((walk_wrong + 1))
-			diag "$1: wrong with allocation $walk_nth failing: $reply, usage $(usage "$walk_cgroup")"
+			diag "$1: wrong with allocation $walk_nth failing: $reply, usage $(system_memory "$walk_cgroup")"
 		}
 		tell first exit
 		gone "$pid"
-		eventually usage_is "$walk_cgroup" 0 || walk_wrong=$((walk_wrong + 1))
+		eventually system_is "$walk_cgroup" 0 || walk_wrong=$((walk_wrong + 1))
 		cgroup_remove "$TEST_CGROUP/$walk_cgroup"
 		[ "$walk_left" -eq 0 ] || break
 		walk_nth=$((walk_nth + 1))
@@ -197,7 +197,7 @@ walk_first() { # WHAT CHECK
 
 has_it() {
 	case $reply in "ok "*) ;; *) return 1 ;; esac
-	[ $(($(usage "$walk_cgroup") + $(untracked) - untracked_before)) -eq $((64 * KIB)) ]
+	[ $(($(system_memory "$walk_cgroup") + $(untracked) - untracked_before)) -eq $((64 * KIB)) ]
 }
 limit target --hard max --soft max >/dev/null
 within_function attribution_make
@@ -209,7 +209,7 @@ has_it_or_not() {
 	"refused "*) held=0 ;;
 	*) return 1 ;;
 	esac
-	[ "$(usage "$walk_cgroup")" -eq "$held" ] && [ "$(untracked)" -eq "$untracked_before" ]
+	[ "$(system_memory "$walk_cgroup")" -eq "$held" ] && [ "$(untracked)" -eq "$untracked_before" ]
 }
 limit target --hard 8M >/dev/null
 walk_first "a limit somewhere, not known whose it is: recorded or refused" has_it_or_not
@@ -224,9 +224,9 @@ check "no limit, no memory for records: the driver allocates" ask holder alloc 4
 failing 0
 untracked=$(($(untracked) - untracked_before))
 check "some of it could not be recorded" [ "$untracked" -gt 0 ]
-is "and that is said" $(($(usage target) + untracked)) $((400 * PAGE))
+is "and that is said" $(($(system_memory target) + untracked)) $((400 * PAGE))
 ask holder free all
-settles "and nothing of it stays on the account" 0 0 usage target
+settles "and nothing of it stays on the account" 0 0 system_memory target
 
 limit target --hard $((400 * PAGE)) >/dev/null
 failing 100
@@ -234,7 +234,7 @@ ask holder fill 4K
 failing 0
 count=$(reply_field count)
 check "a limit of 400 pages lets no more through then" [ "${count:-1000}" -le 400 ]
-is "and all of them are on the account" "$(usage target)" $((count * PAGE))
+is "and all of them are on the account" "$(system_memory target)" $((count * PAGE))
 ask holder free all
 limit target --hard max >/dev/null
 tell holder exit

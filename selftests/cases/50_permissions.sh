@@ -24,14 +24,14 @@ ask neighbour alloc 1M 3
 { echo -memory >"$(cgroup_dir tenant)/cgroup.subtree_control"; } 2>/dev/null
 
 is "a user sees the usage of its own cgroup's subtree" \
-	"$(as_tenant umacct show --json "$(cgroup_path tenant)" | json_field usage)" $((2 * MIB))
+	"$(as_tenant umacct show --json "$(cgroup_path tenant)" | json_field system)" $((2 * MIB))
 is "and of a child" \
-	"$(as_tenant umacct show --json "$(cgroup_path tenant/own)" | json_field usage)" $((2 * MIB))
+	"$(as_tenant umacct show --json "$(cgroup_path tenant/own)" | json_field system)" $((2 * MIB))
 as_tenant umacct show --json "$(cgroup_path neighbour)" >"$TEST_DIR/out" 2>"$TEST_DIR/err"
 check "not of a neighbour" [ $? -ne 0 ]
 check "and is told so" [ -s "$TEST_DIR/err" ]
 diag "$(cat "$TEST_DIR/err")"
-is "nor a number of it" "$(json_field usage <"$TEST_DIR/out")" ""
+is "nor a number of it" "$(json_field system <"$TEST_DIR/out")" ""
 
 as_tenant umacct ls --json >"$TEST_DIR/out"
 check "its list has its own" grep -q "$(cgroup_path tenant/own)" "$TEST_DIR/out"
@@ -44,7 +44,7 @@ is "nobody listens to what happens to others" $? 4
 diag "$(cat "$TEST_DIR/err")"
 
 is "another network namespace answers as well" \
-	"$(unshare -n umacct show --json "$(cgroup_path neighbour)" | json_field usage)" $((3 * MIB))
+	"$(unshare -n umacct show --json "$(cgroup_path neighbour)" | json_field system)" $((3 * MIB))
 
 as_tenant nltest deny "$(cgroup_id tenant)" >"$TEST_DIR/out" 2>&1
 check "whatever a user sends is refused unless it is its own to read" [ $? -eq 0 ]

@@ -16,7 +16,7 @@ for i in $(seq 150); do
 	cgroup_add "crowd$i" "$pid"
 	ask holder alloc 4K
 done
-is "150 cgroups hold one page each" "$(usage "")" $((150 * PAGE))
+is "150 cgroups hold one page each" "$(system_memory "")" $((150 * PAGE))
 
 nltest root >"$TEST_DIR/out" 2>&1
 check "bad requests are refused with a reason, and change nothing" [ $? -eq 0 ]

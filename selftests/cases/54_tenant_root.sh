@@ -54,7 +54,7 @@ reads() {
 	ask own alloc 64K
 	is "$who is root in there" "$(inside id -u)" 0
 	is "and sees what is his, by its path in there" \
-		"$(inside umacct show --json / | json_field usage)" 65536
+		"$(inside umacct show --json / | json_field system)" 65536
 	is "$who sees no neighbour among the accounts" \
 		"$(inside umacct ls --all --json | grep -c neighbour)" 0
 	is "nor among the processes, where he has one" \
@@ -62,7 +62,7 @@ reads() {
 	for path in "$(cgroup_path neighbour)" /../../neighbour; do
 		inside umacct show --json "$path" >"$TEST_DIR/out" 2>"$TEST_DIR/err"
 		check "$path is nothing to be shown" [ $? -ne 0 ]
-		is "nor a number of it" "$(json_field usage <"$TEST_DIR/out")" ""
+		is "nor a number of it" "$(json_field system <"$TEST_DIR/out")" ""
 	done
 	for type in debugfs tracefs; do
 		check_refused "$type can't be mounted" mount -t $type none /tmp
@@ -162,7 +162,7 @@ exhausts() {
 	is "of 40 cgroups that came and went nothing is left" \
 		"$(umacct ls --all --json | grep -c container/own/many)" 0
 	check "nor of what was taken in them" eventually status_is records "$records"
-	is "the container holds nothing" "$(usage container)" 0
+	is "the container holds nothing" "$(system_memory container)" 0
 }
 
 floods() {

@@ -42,11 +42,11 @@ ask many kernel alloc 1 "$PAGE" 0 1
 ask many kernel free
 before=$(slab)
 ask many kernel alloc 1 "$PAGE" 0 $PAGES
-is "$PAGES pages are held, each for itself" "$(usage tenant)" $((PAGES * PAGE))
+is "$PAGES pages are held, each for itself" "$(system_memory tenant)" $((PAGES * PAGE))
 diag "for which the kernel's memory rose by $(slab_since "$before") bytes"
 tell many exit
 gone "$pid"
-is "and given back" "$(usage tenant)" 0
+is "and given back" "$(system_memory tenant)" 0
 # 56 bytes for each, or 5.6 MB, if they stayed.
 settles "with all that was noted of them" "$before" $((2 * MIB)) slab
 
@@ -95,7 +95,7 @@ take_from() { # LEVELS
 		find "$(cgroup_dir "chain$round")" -depth -type d -exec rmdir {} +
 	done
 	is "$ROUNDS chains of $(($1 + 1)) cgroups are gone, and a page of each is held" \
-		"$(usage "")" $(((ROUNDS + 1) * PAGE))
+		"$(system_memory "")" $(((ROUNDS + 1) * PAGE))
 }
 
 no_more_than() { # BYTES
@@ -115,7 +115,7 @@ diag "the kernel's objects grew by $(objects_since "$before") bytes; for single 
 check "no more is kept of them than of single ones" eventually no_more_than $((alone + MIB))
 diag "then by $(objects_since "$before")"
 ask chainer free all
-is "all is given back" "$(usage "")" 0
+is "all is given back" "$(system_memory "")" 0
 tell chainer exit
 gone "$pid"
 

@@ -25,19 +25,19 @@ refused() { # DESCRIPTION COMMAND...
 check "a limit of 16 MiB is set" limit held --hard 16M
 is "and reads back" "$(account held hard)" $((16 * MIB))
 check "4 x 4 MiB fit to the byte" ask holder alloc 4M 4
-is "the account is full" "$(usage held)" $((16 * MIB))
+is "the account is full" "$(system_memory held)" $((16 * MIB))
 before=$(unowned)
 refused "4 MiB more are refused" alloc 4M
 refused "and so is one page" alloc 4K
 is "with 2 refusals counted" "$(account held refusals)" 2
 is "and no failure of the driver's" "$(account held failures)" 0
-is "usage is what it was" "$(usage held)" $((16 * MIB))
+is "usage is what it was" "$(system_memory held)" $((16 * MIB))
 settles "the driver took nothing" 0 $((256 * KIB)) unowned_since "$before"
 
 check "the refused process frees one" ask holder free 0
 check "and has room for 4 MiB of pages again" ask holder alloc 4K $((4 * MIB / PAGE))
 refused "not for one more" alloc 4K
-is "to the block" "$(usage held)" $((16 * MIB))
+is "to the block" "$(system_memory held)" $((16 * MIB))
 check "a neighbour is not held" ask neighbour alloc 4M 8
 
 ask holder free all
@@ -50,7 +50,7 @@ ask holder fill 64K
 is "then 15 x 64 KiB" "$(reply_field count)" 15
 ask holder fill 4K
 is "then pages" "$(reply_field count)" $((64 * KIB / PAGE - 1))
-is "fill it to the page" "$(usage held)" $((16 * MIB - PAGE))
+is "fill it to the page" "$(system_memory held)" $((16 * MIB - PAGE))
 ask holder free all
 
 # What counts is what is taken, not what is asked for.
@@ -62,7 +62,7 @@ limit held --hard 8M
 check "8 MiB of pages fit" ask holder kernel alloc $((8 * MIB / PAGE)) $PAGE 0
 ask holder kernel free
 refused "a page more doesn't, though 8 MiB of it would" kernel alloc $((8 * MIB / PAGE + 1)) $PAGE 0
-is "and none stays" "$(usage held)" 0
+is "and none stays" "$(system_memory held)" 0
 
 # The driver asks again in smaller blocks, from 545 on: that is one refusal.
 if [ "$(driver_major)" -ge 545 ]; then

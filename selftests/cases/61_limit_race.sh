@@ -33,13 +33,13 @@ for round in 1 2 3; do
 		tell "racer$i" fill 16K
 	done
 	all_answer count
-	is "round $round: 8 processes fill 8 MiB to the byte" "$(usage team)" $((8 * MIB))
+	is "round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
 	is "round $round: with 512 blocks between them" $together 512
 	is "round $round: and never had more" "$(account team peak)" $((8 * MIB))
 	for i in $RACERS; do
 		ask "racer$i" free all
 	done
-	is "round $round: all given back" "$(usage team)" 0
+	is "round $round: all given back" "$(system_memory team)" 0
 done
 
 # The driver's own lock lets one ioctl in at a time. Its allocator takes several
@@ -49,13 +49,13 @@ for round in 1 2 3 4 5; do
 		tell "racer$i" kernel alloc $((256 * KIB / PAGE)) $PAGE 0 100
 	done
 	all_answer count
-	is "at once, round $round: 8 processes fill 8 MiB to the byte" "$(usage team)" $((8 * MIB))
+	is "at once, round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
 	is "at once, round $round: with 32 blocks between them" $together 32
 	is "at once, round $round: and never had more" "$(account team peak)" $((8 * MIB))
 	for i in $RACERS; do
 		ask "racer$i" kernel free
 	done
-	is "at once, round $round: all given back" "$(usage team)" 0
+	is "at once, round $round: all given back" "$(system_memory team)" 0
 done
 
 # Room for exactly one block each: a reservation that another's failed attempt holds
@@ -87,7 +87,7 @@ all_answer rounds
 is "beside one who is always refused, none of the others is" $together 4000
 kill -KILL "$pid"
 gone "$pid"
-check "and everything is given back" eventually usage_is team 0
+check "and everything is given back" eventually system_is team 0
 
 # A bomb of clients: many short lives at a limit.
 cgroup_leaf bomb
@@ -102,6 +102,6 @@ for bomb in $bombs; do
 done
 is "64 clients filled it together, never above the limit" "$(account bomb peak)" $((256 * KIB))
 check "each was refused once" [ "$(account bomb refusals)" -eq 64 ]
-check "and nothing is left" eventually usage_is bomb 0
+check "and nothing is left" eventually system_is bomb 0
 
 done_testing

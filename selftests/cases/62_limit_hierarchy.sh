@@ -22,7 +22,7 @@ ask a fill 1M
 is "a is held by its own limit" "$(reply_field count)" 6
 ask b fill 1M
 is "b by what is left of the parent's" "$(reply_field count)" 2
-is "the parent is full" "$(usage parent)" $((8 * MIB))
+is "the parent is full" "$(system_memory parent)" $((8 * MIB))
 is "a's limit refused once" "$(account parent/a local_hard_count)" 1
 is "the parent's once, for b" "$(account parent local_hard_count)" 1
 is "b has none" "$(account parent/b hard)" null
@@ -33,11 +33,11 @@ ask b alloc 1M
 is "what a gives back, b may have" "${reply%% *}" ok
 
 check "a limit below what is held is accepted" limit parent --hard 4M
-is "and takes nothing away" "$(usage parent)" $((8 * MIB))
+is "and takes nothing away" "$(system_memory parent)" $((8 * MIB))
 ask b alloc 4K
 is "but gives no more" "$(reply_field status)" $NO_MEMORY
 ask a free all
-is "with 3 of 4 MiB held" "$(usage parent)" $((3 * MIB))
+is "with 3 of 4 MiB held" "$(system_memory parent)" $((3 * MIB))
 ask b fill 64K
 is "there is room again, for 1 MiB" "$(reply_field count)" 16
 ask a alloc 4K

@@ -23,7 +23,7 @@ check "what is available is not under the reserve" [ "$(available)" -ge $((reser
 check "it is counted" [ "$(status_field reserve_count)" -ge 1 ]
 is "for the cgroup too" "$(account leaf reserve_count)" 1
 check "the driver itself is not refused" ask holder kernel thread alloc $((4 * MIB / PAGE)) $PAGE 1 4
-check "nothing that was held was touched" usage_is leaf $((given * MIB))
+check "nothing that was held was touched" system_is leaf $((given * MIB))
 check "the reserve is switched off" umacct reserve off
 check "and there is more" ask holder alloc 4M 4
 ask holder free all

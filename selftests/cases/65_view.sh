@@ -52,7 +52,7 @@ ask holder free all
 portion=$(($(ask_memory held/inner sysinfo 3) * 9 / 10 / (4 * MIB)))
 check "a program that takes 90 % of what it is told is not refused" \
 	ask holder alloc 4M $portion
-is "and counted" "$(usage held)" $((portion * 4 * MIB))
+is "and counted" "$(system_memory held)" $((portion * 4 * MIB))
 is "no refusal" "$(account held refusals)" 0
 
 rmmod umacct

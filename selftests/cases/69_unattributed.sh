@@ -50,7 +50,7 @@ for function in account_create client_alloc record_reserve_locked; do
 		fails ask "tight_$function" alloc 4K
 	is "$function: as if there were no memory" "$(reply_field status)" $NO_MEMORY
 	check "$function: the next one is made" ask "tight_$function" alloc 4K
-	is "$function: and counted" "$(usage "tight_$function")" $PAGE
+	is "$function: and counted" "$(system_memory "tight_$function")" $PAGE
 done
 is "what was refused so is counted" $(($(unattributed) - unattributed_before)) 3
 is "none went by unrecorded" "$(status_field untracked_count)" "$untracked"

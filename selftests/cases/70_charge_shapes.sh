@@ -24,7 +24,7 @@ measure() { # WHAT FREE_COMMAND COMMAND...
 		ask holder "$free_command"
 		return
 	fi
-	bytes=$(usage leaf)
+	bytes=$(system_memory leaf)
 	settles "$what: memory.current rose by umacct's $bytes bytes" "$bytes" $TOLERANCE \
 		cgroup_current_since leaf "$before"
 	is "$what: umacct says that all is charged" "$(account leaf charged)" "$bytes"

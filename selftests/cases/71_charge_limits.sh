@@ -30,7 +30,7 @@ check "and no more" [ "$(cgroup_read parent/leaf memory.current)" -le $((64 * MI
 check "memory.events counts it" [ "$(events parent/leaf max)" -gt 0 ]
 is "nobody is killed" "$(events parent/leaf oom_kill)" 0
 check "the process lives, and a smaller allocation succeeds" ask holder alloc 4K
-is "umacct knows what it holds" "$(usage parent/leaf)" $((given * 4 * MIB + PAGE))
+is "umacct knows what it holds" "$(system_memory parent/leaf)" $((given * 4 * MIB + PAGE))
 is "and that the driver failed once" "$(account parent/leaf failures)" 1
 check "memory.peak saw it" [ "$(cgroup_read parent/leaf memory.peak)" -ge $((given * 4 * MIB)) ]
 ask holder free all

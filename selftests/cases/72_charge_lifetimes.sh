@@ -46,7 +46,7 @@ ask holder alloc 4M 4
 kill -KILL "$pid"
 gone "$pid"
 check "killed: none are" eventually kernel_memory_falls_to $((base + NOISE))
-is "and umacct agrees" "$(usage leaf) $(account leaf charged)" "0 0"
+is "and umacct agrees" "$(system_memory leaf) $(account leaf charged)" "0 0"
 
 # Removed while it owes.
 cgroup_leaf elsewhere

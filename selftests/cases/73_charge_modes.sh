@@ -23,7 +23,7 @@ check "on in the parent" charge top on
 is "what is held stays as it is" "$(charged top/leaf)" 0
 ask holder alloc 1M 3
 is "what comes is charged" "$(charged top/leaf)" $((3 * MIB))
-is "usage has both" "$(usage top/leaf)" $((5 * MIB))
+is "usage has both" "$(system_memory top/leaf)" $((5 * MIB))
 check "off in the leaf" charge top/leaf off
 ask holder alloc 1M 1
 is "the nearest that says decides" "$(charged top/leaf)" $((3 * MIB))
@@ -38,12 +38,12 @@ ask holder free 2
 is "a charged one freed: one less" "$(charged top/leaf)" $((3 * MIB))
 ask holder free 5
 is "the one from off freed: the same" "$(charged top/leaf)" $((3 * MIB))
-is "usage went with each" "$(usage top/leaf)" $((4 * MIB))
+is "usage went with each" "$(system_memory top/leaf)" $((4 * MIB))
 charge top off
 ask holder free 6
 is "freed when it's off again: one less all the same" "$(charged top/leaf)" $((2 * MIB))
 ask holder free all
-is "nothing left of either" "$(usage top/leaf) $(charged top/leaf)" "0 0"
+is "nothing left of either" "$(system_memory top/leaf) $(charged top/leaf)" "0 0"
 
 charge top inherit
 umacct charge on / 2>"$TEST_DIR/note"

@@ -48,7 +48,7 @@ is "it takes 200 MiB, whatever its --memory=100m" "$(reply_field bytes)" $((200 
 check "its runtime sees next to nothing" [ "$(runtime_memory "$blind" usage)" -lt $((16 * MIB)) ]
 show_podman_stats blind
 is "umacct sees all of it, by the id's beginning" \
-	"$(umacct show --json "$(echo "$blind" | cut -c 1-12)" | json_field usage)" $((200 * MIB))
+	"$(umacct show --json "$(echo "$blind" | cut -c 1-12)" | json_field system)" $((200 * MIB))
 
 check "charging on, for all of the containers" charge "" on
 check "another container starts" run_container held
@@ -76,6 +76,6 @@ ask held fill 4M
 is "and holds under the runtime's" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 12"
 
 check "the containers are removed" remove_containers
-check "and nothing of theirs is left" eventually usage_is "" 0
+check "and nothing of theirs is left" eventually system_is "" 0
 
 done_testing

@@ -101,7 +101,7 @@ check "containerd starts" names_up
 
 check "podman starts a container" run_podman vllm
 ask vllm alloc 4M 10
-is "its name finds what it holds" "$(target vllm usage)" $((40 * MIB))
+is "its name finds what it holds" "$(target vllm system)" $((40 * MIB))
 is "which is its own, by its id" "$(target vllm container_id)" "$(cat "$TEST_DIR/id")"
 check "ls has it by name" listed "podman vllm"
 check "its name limits it" umacct limit vllm --hard 60M
@@ -116,7 +116,7 @@ is "whose image can be told" "$(umacct config explain --json tiny | json_field i
 check "containerd starts one by itself" run_ctr default web web
 ask web alloc 4M 5
 is "its name finds what it holds, at a path that says nothing of containers" \
-	"$(target web path) $(target web usage)" "/default/web $((20 * MIB))"
+	"$(target web path) $(target web system)" "/default/web $((20 * MIB))"
 is "with its runtime" "$(target web runtime)" containerd
 check "ls has it by name" listed "containerd web"
 
@@ -128,7 +128,7 @@ check "and one of a pod" run_ctr k8s.io $SERVER_ID server --cgroup "$POD_CGROUP/
 	--annotation io.kubernetes.cri.sandbox-namespace=prod
 ask server alloc 4M 15
 for name in prod/llm-0/server server prod/llm-0 llm-0 4f5a9c0b; do
-	is "$name finds what it holds" "$(target $name usage)" $((60 * MIB))
+	is "$name finds what it holds" "$(target $name system)" $((60 * MIB))
 done
 is "in the pod of that name" "$(target server namespace) $(target server pod)" "prod llm-0"
 printf '[[rule]]\nname = "tiny"\nimage = "models/tiny"\nhard = "1G"\n' >/etc/umacct.toml
@@ -150,7 +150,7 @@ check "it goes" remove_ctr default vllm
 is "then the name is unique again" "$(target vllm runtime)" podman
 
 check "a container is renamed" podman rename vllm served
-is "and found by the new name" "$(target served usage)" $((60 * MIB))
+is "and found by the new name" "$(target served system)" $((60 * MIB))
 check "and no longer by the old" fails umacct show vllm 2>/dev/null
 
 check "a container is removed" podman rm --force --time 0 served
@@ -158,6 +158,6 @@ umacct show served 2>"$TEST_DIR/removed"
 is "and its name is nobody's" "$?" 1
 check "which is said" grep -q "TARGET 'served': there is no such cgroup" "$TEST_DIR/removed"
 check "and no list has it" fails listed "podman served"
-check "its memory is back" eventually usage_is "" 0
+check "its memory is back" eventually system_is "" 0
 
 done_testing

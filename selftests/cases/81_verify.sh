@@ -24,7 +24,7 @@ left_behind() {
 }
 
 before=$(unowned)
-held=$(status_field usage)
+held=$(status_field system)
 umacct verify --json --size 16M >"$TEST_DIR/verify"
 is "it passes" $? 0
 is "and says so" "$(json_field passed <"$TEST_DIR/verify")" true
@@ -56,7 +56,7 @@ check "charge: memory.max refused" [ "$(step charge events_max)" -gt 0 ]
 is "charge: and killed nobody" "$(step charge events_oom_kill)" 0
 
 check "no cgroup is left" fails left_behind
-is "umacct holds what it held" "$(status_field usage)" "$held"
+is "umacct holds what it held" "$(status_field system)" "$held"
 within "and so does the machine" "$(unowned)" "$before" $MIB
 
 umacct verify --size 16M >"$TEST_DIR/text"
@@ -82,7 +82,7 @@ for signal in INT TERM HUP; do
 	wait $victim
 	check "SIG$signal interrupts it" [ $? -ne 0 ]
 	check "and it leaves no cgroup" fails left_behind
-	check "and no memory" eventually status_is usage "$held"
+	check "and no memory" eventually status_is system "$held"
 done
 
 umacct verify --size 1G 2>/dev/null

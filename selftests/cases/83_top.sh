@@ -136,7 +136,7 @@ shows "as the screen says" "$tree/held: hard limit max -> 32.00 MiB"
 shows "in the row too" 'held +24\.00 MiB +32\.00 MiB'
 show_screen
 ask held fill 4M
-is "the limit holds" "$(usage tree/held)" $((32 * MIB))
+is "the limit holds" "$(system_memory tree/held)" $((32 * MIB))
 shows "a refusal is told" "refused: $tree/held"
 show_screen
 press r
@@ -286,7 +286,7 @@ ask held alloc 4M 6
 wait $reader
 is "as JSON, a line for each refresh" "$(wc -l <"$TEST_DIR/out")" 2
 last=$(tail -n 1 "$TEST_DIR/out" | sed 's/.*"path":"[^"]*held"/{/')
-is "with the usage" "$(echo "$last" | json_field usage)" $((36 * MIB))
+is "with the usage" "$(echo "$last" | json_field system)" $((36 * MIB))
 within "and what changed in about 3 s, per second" \
 	"$(echo "$last" | json_field rate)" $((8 * MIB)) $((2 * MIB))
 # What goes away comes back, as a service that restarts does: by its name.

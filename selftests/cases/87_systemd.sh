@@ -38,7 +38,7 @@ limits() { # TARGET OPTION...
 }
 
 usage_of_is() { # TARGET BYTES
-	[ "$(target "$1" usage)" = "$2" ]
+	[ "$(target "$1" system)" = "$2" ]
 }
 
 no_scope() { # NAME
@@ -88,9 +88,9 @@ check "what would be allowed, too" grep -qi root "$TEST_DIR/err"
 check "a service starts" service llm --slice=models.slice
 ask llm alloc 1M 5
 for name in llm.service llm unit:llm.service /models.slice/llm.service; do
-	is "$name is what it holds" "$(target "$name" usage)" $((5 * MIB))
+	is "$name is what it holds" "$(target "$name" system)" $((5 * MIB))
 done
-is "so is its slice" "$(target models.slice usage)" $((5 * MIB))
+is "so is its slice" "$(target models.slice system)" $((5 * MIB))
 check "show says which unit it is" sh -c "umacct show llm | grep -q 'llm.service'"
 check "ls names it" sh -c "umacct ls | grep -q 'llm.service'"
 check "ps has its process" sh -c "umacct ps llm.service | grep -q rmtool"
@@ -119,7 +119,7 @@ check "the service restarts" systemctl restart llm.service
 check "it is another cgroup" [ "$(stat -c %i "$CGROUPS/models.slice/llm.service")" != "$before" ]
 check "what it held is back" eventually usage_of_is models.slice $((1 * MIB))
 ask llm alloc 1M 2
-is "its name is the new one's" "$(target llm usage)" $((2 * MIB))
+is "its name is the new one's" "$(target llm system)" $((2 * MIB))
 is "whose limit was the old one's, and went with it" "$(target llm hard)" null
 check "top follows it" eventually top_shows $((2 * MIB))
 check "they stop" systemctl stop llm.service tts.service
@@ -288,11 +288,11 @@ fifos mine
 check "and her own service" as_alice systemd-run --user --quiet --unit llm \
 	"$SELFTESTS_BIN/rmtool" -f "$TEST_DIR/mine"
 ask mine alloc 1M 3
-is "it is in her manager's tree" "$(target "$MANAGER/app.slice/llm.service" usage)" $((3 * MIB))
-is "alone of that name, it is found by it" "$(target llm.service usage)" $((3 * MIB))
+is "it is in her manager's tree" "$(target "$MANAGER/app.slice/llm.service" system)" $((3 * MIB))
+is "alone of that name, it is found by it" "$(target llm.service system)" $((3 * MIB))
 check "the system starts one of the same name" service llm
 ask llm alloc 1M 4
-is "then the name is the system's" "$(target llm.service usage)" $((4 * MIB))
+is "then the name is the system's" "$(target llm.service system)" $((4 * MIB))
 limits llm --hard 6M
 is "and so is the limit" "$(target "$MANAGER/app.slice/llm.service" hard)" null
 check "her whole slice is limited" limits user-$ALICE.slice --hard 5M

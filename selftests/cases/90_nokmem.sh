@@ -25,7 +25,7 @@ is "and does not charge" "$(status_field charge_default)" off
 limit leaf --hard 2M
 start_in leaf holder
 check "a limit binds" fails ask holder alloc 1M 8
-is "to the block" "$(usage leaf)" $((2 * MIB))
+is "to the block" "$(system_memory leaf)" $((2 * MIB))
 is "nothing is charged" "$(account leaf charged)" 0
 
 done_testing

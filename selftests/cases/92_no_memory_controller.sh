@@ -22,8 +22,8 @@ check "which the list survives" umacct ls
 limit leaf --hard 2M
 start_in leaf holder
 check "a limit binds" fails ask holder alloc 1M 8
-is "to the block" "$(usage leaf)" $((2 * MIB))
+is "to the block" "$(system_memory leaf)" $((2 * MIB))
 ask holder free all
-is "and all is given back" "$(usage leaf)" 0
+is "and all is given back" "$(system_memory leaf)" 0
 
 done_testing

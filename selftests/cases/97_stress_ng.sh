@@ -48,7 +48,7 @@ stress() {
 	stress_code=$?
 	[ $stress_code -eq 0 ] || sed 's/^/# /' "$TEST_DIR/told"
 	is "$stress_where: $*" $stress_code 0
-	is "  what is held is counted" "$(usage viewed)" $((16 * MIB))
+	is "  what is held is counted" "$(system_memory viewed)" $((16 * MIB))
 	is "  and the view is what it was" "$(total)" $LIMIT
 }
 
@@ -80,7 +80,7 @@ while_cgroups_come_and_go stress beside --fork 1 --vfork 1
 check "somebody used the driver meanwhile" [ "$(account beside allocs)" -gt 1000 ]
 tell holder exit
 echo 1 >"$(cgroup_dir beside)/cgroup.kill"
-check "all is given back" eventually status_is usage 0
+check "all is given back" eventually status_is system 0
 check "and no record is left" eventually status_is records 0
 settles "the machine's memory is as before" 0 $((4 * MIB)) unowned_since "$memory_before"
 is "the kernel has nothing to complain of" "$(other_complaints)" "$complaints"

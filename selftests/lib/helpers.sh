@@ -592,8 +592,10 @@ account() { # NAME KEY
 		umacct show --json "$cgroup_at" | json_field "$2"
 }
 
-usage() { # NAME
-	account "$1" usage
+# Of what is counted for it, the pages of nvidia.ko's allocator: the rest of usage is managed
+# memory, and metadata.
+system_memory() { # NAME
+	account "$1" system
 }
 
 status_field() { # KEY
@@ -603,14 +605,21 @@ status_field() { # KEY
 		umacct --json | json_field "$1"
 }
 
+# The usage of so many bytes of pages, in so many of the driver's objects, of so many clients of
+# the driver's.
+with_metadata() { # BYTES OBJECTS CLIENTS
+	echo $(($1 + $1 / PAGE * $(status_field metadata_page) +
+		$2 * $(status_field metadata_object) + $3 * $(status_field metadata_client)))
+}
+
 # For eventually(): what a process leaves behind, and what a removed cgroup hands
 # on, is settled soon after, not at once.
 account_is() { # NAME KEY VALUE
 	[ "$(account "$1" "$2")" = "$3" ]
 }
 
-usage_is() { # NAME BYTES
-	account_is "$1" usage "$2"
+system_is() { # NAME BYTES
+	account_is "$1" system "$2"
 }
 
 limit() { # NAME OPTION...

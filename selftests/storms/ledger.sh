@@ -131,7 +131,7 @@ kill "$watcher"
 for pid in $beside; do
 	wait "$pid"
 done
-check "nobody holds anything" eventually status_is usage 0
+check "nobody holds anything" eventually status_is system 0
 check "no record is left" eventually status_is records 0
 for dir; do
 	eventually rmdir "$dir"

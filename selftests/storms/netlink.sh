@@ -47,7 +47,7 @@ echo 1 >"$(cgroup_dir busy)/cgroup.kill"
 for pid in $holders; do
 	kill "$pid" 2>/dev/null
 done
-check "nothing is held" eventually usage_is busy 0
+check "nothing is held" eventually system_is busy 0
 check "no record is left" eventually status_is records 0
 # What was set at random goes with the module.
 check "umacct is unloaded" eventually rmmod umacct
@@ -55,7 +55,7 @@ load umacct
 cgroup_leaf after
 start_in after holder
 check "and loaded again, all is as ever" ask holder alloc 1M 4
-is "to the byte" "$(usage after)" $((4 * MIB))
+is "to the byte" "$(system_memory after)" $((4 * MIB))
 is "the kernel has nothing to complain of" "$(kernel_complaints)" "$complaints"
 
 done_testing
