@@ -126,11 +126,11 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 									\
 		probe_enter(&hook_alloc_pages_##n.probe);		\
 		if (alloc_begin(&alloc)) {				\
-			if (unlikely(alloc.charge))			\
+			if (unlikely(alloc.charge || charge_keeps_from_pools())) \
 				status = charged_alloc_pages_##n(bytes, &charged, UNWRAP args); \
 			else						\
 				status = original_alloc_pages_##n args;	\
-			alloc_end(&alloc, status, contiguous, charged || charge_by_driver(), priv); \
+			alloc_end(&alloc, status, contiguous, charged || charge_alone(), priv); \
 		}							\
 		probe_leave(&hook_alloc_pages_##n.probe);		\
 		return status;						\

@@ -38,17 +38,20 @@ DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache
  */
 enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 {
+	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
+	const bool native = READ_ONCE(profile->native_charge);
 	enum umacct_hook_state state;
 
-	if (!memcg_charges_current() || READ_ONCE(driver_profile(HOOK_NVIDIA)->native_charge))
+	/* A driver that charges is kept from its pools alone: their pages are another's already. */
+	if (!memcg_charges_current() || (native && !profile->page_pools))
 		return CHARGE_OFF;
-	call->zero_pages = *zeroed && driver_profile(HOOK_NVIDIA)->page_pools;
+	call->zero_pages = *zeroed && profile->page_pools;
 	call_begin(call);
 	/* Who disarms the hook says so first, and waits for those that are known by then. */
 	state = READ_ONCE(hook_gfp.state);
 	if (unlikely(state != UMACCT_HOOK_ARMED)) {
 		call_end(call);
-		return state == UMACCT_HOOK_FAILED ? CHARGE_REFUSED : CHARGE_OFF;
+		return state == UMACCT_HOOK_FAILED && !native ? CHARGE_REFUSED : CHARGE_OFF;
 	}
 	if (call->zero_pages)
 		*zeroed = 0;
@@ -117,7 +120,7 @@ static bool charge_wanted(void)
 	if (!READ_ONCE(profile->mask_seen))
 		return true;
 	if (READ_ONCE(profile->native_charge))
-		return false;
+		return profile->page_pools;
 	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
 }
 

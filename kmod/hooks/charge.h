@@ -42,6 +42,18 @@ static inline bool charge_by_driver(void)
 	       memcg_charges_current();
 }
 
+/* And is that all there is to it? */
+static inline bool charge_alone(void)
+{
+	return charge_by_driver() && !driver_profile(HOOK_NVIDIA)->page_pools;
+}
+
+/* Would it, but for pages that it has from its pools? These are charged to who freed them. */
+static inline bool charge_keeps_from_pools(void)
+{
+	return charge_by_driver() && driver_profile(HOOK_NVIDIA)->page_pools;
+}
+
 /* In redirects.S. */
 unsigned int keep_compute_gfp_mask(void *nv, void *at);
 

@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/vmstat.h>
 
 #include "ledger/account.h"
 #include "ledger/client.h"
@@ -82,6 +83,20 @@ static void refuse_reserve(struct allocation *alloc, u64 reserve, u64 available)
 			  alloc->bytes, available, reserve);
 }
 
+/*
+ * What the driver keeps in its pools, as far as MemAvailable hasn't got it: from 595.99 on the
+ * driver has it among what the kernel's drivers can give back.
+ */
+static u64 pooled_beside_available(void)
+{
+	u64 pooled, counted;
+
+	if (!pools_read(&pooled))
+		return 0;
+	counted = (u64)global_node_page_state_pages(NR_KERNEL_MISC_RECLAIMABLE) << PAGE_SHIFT;
+	return pooled - min(pooled, counted);
+}
+
 /**
  * limit_available() - how much memory the driver could have
  *
@@ -94,10 +109,8 @@ static void refuse_reserve(struct allocation *alloc, u64 reserve, u64 available)
 u64 limit_available(void)
 {
 	long pages = si_mem_available() - global_zone_page_state(NR_FREE_CMA_PAGES);
-	u64 pooled;
 
-	pools_read(&pooled);
-	return pooled + (pages > 0 ? (u64)pages << PAGE_SHIFT : 0);
+	return pooled_beside_available() + (pages > 0 ? (u64)pages << PAGE_SHIFT : 0);
 }
 
 /**

@@ -91,6 +91,11 @@ static void spare_put_locked(struct record *record)
 	WRITE_ONCE(record_spares, record_spares + 1);
 }
 
+static struct record *record_alloc(void)
+{
+	return kmem_cache_alloc(record_cache, GFP_KERNEL | __GFP_NOWARN);
+}
+
 /**
  * record_fill_spares() - have some spare records; see record_refill()
  *
@@ -99,7 +104,7 @@ static void spare_put_locked(struct record *record)
 void record_fill_spares(void)
 {
 	while (READ_ONCE(record_spares) < RECORD_SPARES_HIGH) {
-		struct record *record = kmem_cache_alloc(record_cache, GFP_KERNEL | __GFP_NOWARN);
+		struct record *record = record_alloc();
 
 		if (!record)
 			return;
@@ -272,12 +277,20 @@ static void erase_locked(struct record *record)
  * record_reserve_locked() - put a record aside for an allocation
  * @alloc: the allocation; gets it
  *
- * Context: ledger_lock held.
- * Return: false if there is none.
+ * Many tasks at once may have taken the spare ones since they were looked at last. Then the
+ * slab allocator is asked.
+ *
+ * Context: process context, may sleep. ledger_lock is held, and may be given up meanwhile.
+ * Return: false if there is no memory for one.
  */
 bool record_reserve_locked(struct allocation *alloc)
 {
 	alloc->record = spare_take_locked();
+	if (unlikely(!alloc->record)) {
+		raw_spin_unlock_irq(&ledger_lock);
+		alloc->record = record_alloc();
+		raw_spin_lock_irq(&ledger_lock);
+	}
 	return alloc->record;
 }
 
