@@ -336,11 +336,13 @@ static int cmd_close(int argc, char **argv)
 
 static const struct script_command commands[] = {
 	{ "open", "[FLAGS]    (of UVM_INITIALIZE)", 0, cmd_open },
-	{ "mm", "    (UVM_MM_INITIALIZE, as CUDA does: ties the VA space to the process)", 0, cmd_mm },
+	{ "mm", "    (UVM_MM_INITIALIZE, as CUDA does: the VA space is the process's)", 0, cmd_mm },
 	{ "map", "SIZE [COUNT]", 1, cmd_map },
-	{ "touch", "[SIZE [STRIDE [THREADS]]]    (every byte, or one in each STRIDE)", 0, cmd_touch },
+	{ "touch", "[SIZE [STRIDE [THREADS]]]    (every byte, or one in each STRIDE)", 0,
+	  cmd_touch },
 	{ "unmap", "    (all that is mapped)", 0, cmd_unmap },
-	{ "migrate", "    (all that is mapped, to the CPU, which needn't touch it)", 0, cmd_migrate },
+	{ "migrate", "    (all that is mapped, to the CPU, which needn't touch it)", 0,
+	  cmd_migrate },
 	{ "pool", "SIZE [COUNT]    (of semaphores)", 1, cmd_pool },
 	{ "external", "SIZE [COUNT]    (ranges of the address space, for memory of others)", 1,
 	  cmd_external },
