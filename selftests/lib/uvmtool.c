@@ -50,23 +50,25 @@ struct uvm_range_group_args {
 	uint32_t status;
 };
 
-struct uvm_external_range_args {
+struct uvm_area {
 	uint64_t base;
 	uint64_t length;
+};
+
+struct uvm_external_range_args {
+	struct uvm_area area;
 	uint32_t status;
 };
 
 struct uvm_semaphore_pool_args {
-	uint64_t base;
-	uint64_t length;
+	struct uvm_area area;
 	char attributes[256][36];	/* for each GPU */
 	uint64_t nr_attributes;
 	uint32_t status;
 };
 
 struct uvm_migrate_args {
-	uint64_t base;
-	uint64_t length;
+	struct uvm_area area;
 	uint8_t destination[16];
 	uint32_t flags;
 	uint64_t semaphore;
@@ -248,7 +250,7 @@ static int cmd_unmap(int argc, char **argv)
 static int cmd_migrate(int argc, char **argv)
 {
 	struct uvm_migrate_args args = {
-		.base = RANGE_ADDRESS, .length = range_size, .node = -1,
+		.area = { RANGE_ADDRESS, range_size }, .node = -1,
 	};
 
 	(void)argc;
@@ -257,42 +259,38 @@ static int cmd_migrate(int argc, char **argv)
 	return uvm_call(uvm_fd, UVM_MIGRATE, &args, &args.status);
 }
 
-/* Where the next one that has no mapping lies, or 0. */
-static uint64_t place(uint64_t size)
+/* Makes a call whose arguments begin with an area, which is the next that has no mapping. */
+static int place_one(unsigned long request, struct uvm_area *area, uint64_t size,
+		     const uint32_t *status)
 {
-	uint64_t at = UNMAPPED_ADDRESS + unmapped_size;
+	int ret;
 
-	return size <= RANGE_ADDRESS - at ? at : 0;
+	area->base = UNMAPPED_ADDRESS + unmapped_size;
+	area->length = size;
+	if (size > RANGE_ADDRESS - area->base)
+		return -ENOSPC;
+	ret = uvm_call(uvm_fd, request, area, status);
+	unmapped_size += ret ? 0 : size;
+	return ret;
 }
 
 static int pool_one(uint64_t size)
 {
 	static struct uvm_semaphore_pool_args args;
-	int ret;
 
-	args = (struct uvm_semaphore_pool_args){ .base = place(size), .length = size };
-	if (!args.base)
-		return -ENOSPC;
-	ret = uvm_call(uvm_fd, UVM_ALLOC_SEMAPHORE_POOL, &args, &args.status);
-	unmapped_size += ret ? 0 : size;
-	return ret;
+	return place_one(UVM_ALLOC_SEMAPHORE_POOL, &args.area, size, &args.status);
+}
+
+static int external_one(uint64_t size)
+{
+	struct uvm_external_range_args args = { 0 };
+
+	return place_one(UVM_CREATE_EXTERNAL_RANGE, &args.area, size, &args.status);
 }
 
 static int cmd_pool(int argc, char **argv)
 {
 	return repeat_sized(argc, argv, pool_one);
-}
-
-static int external_one(uint64_t size)
-{
-	struct uvm_external_range_args args = { .base = place(size), .length = size };
-	int ret;
-
-	if (!args.base)
-		return -ENOSPC;
-	ret = uvm_call(uvm_fd, UVM_CREATE_EXTERNAL_RANGE, &args, &args.status);
-	unmapped_size += ret ? 0 : size;
-	return ret;
 }
 
 static int cmd_external(int argc, char **argv)
