@@ -198,44 +198,37 @@ static u64 penalty_ns(const struct account *account)
 	return mul_u64_u64_div_u64(account->settings.throttle_ns, excess, full);
 }
 
-/* The longest of the penalties of an allocation's accounts is its own. */
-static noinline void add_penalty(const struct account *account, struct allocation *alloc)
+/**
+ * limit_over_soft_locked() - an allocation has brought usage above a soft limit, or to more
+ * @account: whose limit it is
+ * @alloc: the allocation; its penalty is the longest of those of its accounts
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ */
+void limit_over_soft_locked(struct account *account, struct allocation *alloc)
 {
 	u64 ns = penalty_ns(account);
 
+	lockdep_assert_held(&ledger_lock);
 	if (ns > alloc->penalty_ns) {
 		alloc->penalty_ns = ns;
 		alloc->penalty_id = account->id;
 	}
+	limit_check_soft_locked(account, alloc->bytes);
 }
 
 /**
- * limit_charge_locked() - make an allocation part of the usage of its branch
- * @alloc: its account is known; its penalty is set
+ * limit_add_managed_locked() - what is special about the usage of managed memory
+ * @account: whom it counts for
+ * @bytes: how much is added, or less than 0
  *
- * Context: ledger_lock held. event_kick() must follow.
+ * Context: ledger_lock held.
  */
-void limit_charge_locked(struct allocation *alloc)
+void limit_add_managed_locked(struct account *account, s64 bytes)
 {
-	struct account *account = account_nearest_online(alloc->account);
-	const bool system = likely(alloc->kind == ALLOCATION_SYSTEM);
-	const u64 managed = alloc->kind == ALLOCATION_MANAGED ? alloc->bytes : 0;
-
 	lockdep_assert_held(&ledger_lock);
-	account->local += alloc->bytes;
-	for (; account; account = account->parent) {
-		account->usage += alloc->bytes;
-		account->metadata += alloc->metadata;
-		account->managed += managed;
-		account->allocs += system;
-		if (account->usage > account->peak)
-			account->peak = account->usage;
-		if (unlikely(account->usage > account->settings.soft)) {
-			add_penalty(account, alloc);
-			limit_check_soft_locked(account, alloc->bytes);
-		}
-	}
-	alloc->counted = true;
+	for (; account; account = account->parent)
+		account->managed += bytes;
 }
 
 /**
@@ -247,16 +240,15 @@ void limit_charge_locked(struct allocation *alloc)
 void limit_uncharge_locked(const struct allocation *alloc)
 {
 	struct account *account = account_nearest_online(alloc->account);
-	const bool system = likely(alloc->kind == ALLOCATION_SYSTEM);
-	const u64 managed = alloc->kind == ALLOCATION_MANAGED ? alloc->bytes : 0;
 
 	lockdep_assert_held(&ledger_lock);
+	if (alloc->kind == ALLOCATION_MANAGED)
+		limit_add_managed_locked(account, -alloc->bytes);
 	count_sub(&account->local, alloc->bytes);
 	for (; account; account = account->parent) {
 		count_sub(&account->usage, alloc->bytes);
-		count_sub(&account->metadata, alloc->metadata);
-		count_sub(&account->managed, managed);
-		account->allocs -= system;
+		account->metadata -= alloc->metadata;
+		account->allocs -= alloc->kind == ALLOCATION_SYSTEM;
 		if (unlikely(account->over_soft))
 			limit_check_soft_locked(account, alloc->bytes);
 	}

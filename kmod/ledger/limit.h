@@ -49,11 +49,39 @@ u64 limit_available(void);
 struct limit_room limit_room(void);
 bool limit_check_hard_locked(struct allocation *alloc);
 bool limit_begin_reserve_locked(struct allocation *alloc, const struct limit_room *room);
-void limit_charge_locked(struct allocation *alloc);
+void limit_over_soft_locked(struct account *account, struct allocation *alloc);
+void limit_add_managed_locked(struct account *account, s64 bytes);
 void limit_uncharge_locked(const struct allocation *alloc);
 void limit_settle_reserve_locked(struct allocation *alloc);
 void limit_check_soft_locked(struct account *account, u64 bytes);
 int limit_set(struct account *account, const struct limit_change *change, const char **why);
+
+/**
+ * limit_charge_locked() - make an allocation part of the usage of its branch
+ * @alloc: its account is known; its penalty is set
+ *
+ * Context: ledger_lock held. event_kick() must follow.
+ */
+static __always_inline void limit_charge_locked(struct allocation *alloc)
+{
+	struct account *account = account_nearest_online(alloc->account);
+	const u64 bytes = alloc->bytes, metadata = alloc->metadata;
+	const bool system = alloc->kind == ALLOCATION_SYSTEM;
+
+	if (unlikely(alloc->kind == ALLOCATION_MANAGED))
+		limit_add_managed_locked(account, bytes);
+	account->local += bytes;
+	for (; account; account = account->parent) {
+		account->usage += bytes;
+		account->metadata += metadata;
+		account->allocs += system;
+		if (account->usage > account->peak)
+			account->peak = account->usage;
+		if (unlikely(account->usage > account->settings.soft))
+			limit_over_soft_locked(account, alloc);
+	}
+	alloc->counted = true;
+}
 
 /**
  * limit_begin_locked() - may this allocation be made?

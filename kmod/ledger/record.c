@@ -143,11 +143,6 @@ static u64 charged_bytes(const struct record *record)
 	return record->charged ? record->bytes - record->metadata : 0;
 }
 
-static u64 managed_bytes(const struct record *record)
-{
-	return record->kind == ALLOCATION_MANAGED ? record->bytes : 0;
-}
-
 static noinline void add_charged_locked(const struct record *record)
 {
 	struct account *account = account_nearest_online(record->account);
@@ -157,22 +152,31 @@ static noinline void add_charged_locked(const struct record *record)
 		account->charged += charged_bytes(record);
 }
 
-static __always_inline void uncharge_locked(const struct record *record)
+static noinline void remove_special_locked(const struct record *record)
 {
-	const u64 bytes = record->bytes, metadata = record->metadata;
-	const u64 charged = charged_bytes(record), managed = managed_bytes(record);
-	const bool system = record->kind == ALLOCATION_SYSTEM;
 	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&ledger_lock);
+	if (record->kind == ALLOCATION_MANAGED)
+		limit_add_managed_locked(account, -record->bytes);
+	if (record->charged)
+		for (; account; account = account->parent)
+			count_sub(&account->charged, charged_bytes(record));
+}
+
+static __always_inline void uncharge_locked(const struct record *record)
+{
+	struct account *account = account_nearest_online(record->account);
+	const u64 bytes = record->bytes, metadata = record->metadata;
+	const bool system = record->kind == ALLOCATION_SYSTEM;
+
+	lockdep_assert_held(&ledger_lock);
+	if (unlikely(record->charged || record->kind == ALLOCATION_MANAGED))
+		remove_special_locked(record);
 	count_sub(&account->local, bytes);
 	for (; account; account = account->parent) {
 		count_sub(&account->usage, bytes);
-		count_sub(&account->metadata, metadata);
-		if (charged)
-			count_sub(&account->charged, charged);
-		if (managed)
-			count_sub(&account->managed, managed);
+		account->metadata -= metadata;
 		account->frees += system;
 		if (unlikely(account->over_soft))
 			limit_check_soft_locked(account, bytes);
@@ -188,9 +192,11 @@ static void client_add_record_locked(struct client *client, const struct record 
 	client->allocs += record->kind == ALLOCATION_SYSTEM;
 	client->usage += record->bytes;
 	client->metadata += record->metadata;
-	client->managed += managed_bytes(record);
+	if (unlikely(record->kind == ALLOCATION_MANAGED))
+		client->managed += record->bytes;
+	if (unlikely(record->charged))
+		client->charged += charged_bytes(record);
 	client->peak = max(client->peak, client->usage);
-	client->charged += charged_bytes(record);
 }
 
 static __always_inline void client_remove_record_locked(struct client *client,
@@ -199,9 +205,11 @@ static __always_inline void client_remove_record_locked(struct client *client,
 	lockdep_assert_held(&ledger_lock);
 	client->frees += record->kind == ALLOCATION_SYSTEM;
 	count_sub(&client->usage, record->bytes);
-	count_sub(&client->metadata, record->metadata);
-	count_sub(&client->managed, managed_bytes(record));
-	count_sub(&client->charged, charged_bytes(record));
+	client->metadata -= record->metadata;
+	if (unlikely(record->kind == ALLOCATION_MANAGED))
+		count_sub(&client->managed, record->bytes);
+	if (unlikely(record->charged))
+		count_sub(&client->charged, charged_bytes(record));
 	if (--client->records)
 		return;
 	/* The usual end: a process that exits closes the driver. This record refers to it. */
@@ -209,6 +217,32 @@ static __always_inline void client_remove_record_locked(struct client *client,
 	    (client_exited(client) || !client->account->online ||
 	     ((current->flags & PF_EXITING) && client->pid == task_tgid(current))))
 		client_unlist_locked(client);
+}
+
+static __always_inline struct record *take_locked(unsigned long key)
+{
+	struct record *record = find_in(table_bucket(&record_table, key), key);
+
+	lockdep_assert_held(&ledger_lock);
+	if (likely(record))
+		__hlist_del(&record->hash);
+	return record;
+}
+
+/* It becomes a spare one. */
+static __always_inline u64 settle_locked(struct record *record)
+{
+	lockdep_assert_held(&ledger_lock);
+	record_totals.nr--;
+	if (likely(record->kind != ALLOCATION_DRIVER))
+		uncharge_locked(record);
+	else
+		count_sub(&record_totals.driver_usage, record->bytes);
+	if (record->client)
+		client_remove_record_locked(record->client, record);
+	attribution_put_locked(record->account, record->client);
+	spare_put_locked(record);
+	return record->bytes - record->metadata;
 }
 
 /**
@@ -222,12 +256,7 @@ static __always_inline void client_remove_record_locked(struct client *client,
  */
 struct record *record_take_locked(unsigned long key)
 {
-	struct record *record = find_in(table_bucket(&record_table, key), key);
-
-	lockdep_assert_held(&ledger_lock);
-	if (record)
-		__hlist_del(&record->hash);
-	return record;
+	return take_locked(key);
 }
 
 /**
@@ -251,19 +280,7 @@ void record_put_back_locked(struct record *record)
  */
 u64 record_settle_locked(struct record *record)
 {
-	u64 bytes = record->bytes - record->metadata;
-
-	lockdep_assert_held(&ledger_lock);
-	record_totals.nr--;
-	if (likely(record->kind != ALLOCATION_DRIVER))
-		uncharge_locked(record);
-	else
-		count_sub(&record_totals.driver_usage, record->bytes);
-	if (record->client)
-		client_remove_record_locked(record->client, record);
-	attribution_put_locked(record->account, record->client);
-	spare_put_locked(record);
-	return bytes;
+	return settle_locked(record);
 }
 
 static void erase_locked(struct record *record)
@@ -382,10 +399,9 @@ void record_insert_locked(struct allocation *alloc, unsigned long key, bool char
  */
 u64 record_erase_locked(unsigned long key)
 {
-	struct record *record = record_take_locked(key);
+	struct record *record = take_locked(key);
 
-	lockdep_assert_held(&ledger_lock);
-	return record ? record_settle_locked(record) : 0;
+	return likely(record) ? settle_locked(record) : 0;
 }
 
 /* Returns how many were dropped; fewer than DROP_BATCH when the bucket has no more. */
