@@ -22,6 +22,7 @@ help:
 	@echo "make torture       storms: MINUTES=, SEED=, CELL="
 	@echo "make test-install  install the packages in a folder and in machines, use, remove them"
 	@echo "make bench         what umacct costs, counted in instructions"
+	@echo "make generate      make anew what is made from docs/netlink/umacct.yaml"
 	@echo "make lint          checkpatch, sparse, clang-tidy and the like"
 	@echo "make clean         remove what was built (not the tests' cache)"
 
@@ -121,9 +122,12 @@ bench: setup-tests
 lint: setup-tests
 	selftests/lint
 
+generate:
+	docs/netlink/generate
+
 clean:
 	rm -rf build
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
 .PHONY: help module tool install install-tool install-conf install-source dkms-install uninstall \
-	deb setup setup-tests demo test test-long test-install torture bench lint clean
+	deb setup setup-tests demo test test-long test-install torture bench generate lint clean

@@ -2,8 +2,8 @@
 /*
  * The umacct generic netlink family: what the kernel module answers and takes.
  *
- * This header and docs/netlink/specs/umacct.yaml say the same thing; the test
- * "abi" compares them. Rules that every command follows:
+ * What stands between "generated" is made by "make generate" from
+ * docs/netlink/umacct.yaml: do not edit it. Rules that every command follows:
  *
  *  - Bytes are u64, in bytes. Times are u64, in nanoseconds. UMACCT_UNLIMITED
  *    in a limit means "no limit" (userspace writes it as "max").
@@ -17,8 +17,8 @@
  *    accounts of its own cgroup's subtree and the clients in it, and may change
  *    nothing. In the root of the v2 hierarchy, which is nobody's own, it sees
  *    none. Its status has versions, states and reasons; USAGE, CHARGED,
- *    MANAGED and METADATA of its own subtree; and no other number. The family answers in every
- *    network namespace.
+ *    MANAGED and METADATA of its own subtree; and no other number. The family
+ *    answers in every network namespace.
  *
  * Commands:
  *
@@ -52,6 +52,7 @@
 #define UMACCT_UNLIMITED	(~0ULL)
 
 enum umacct_cmd {
+/* generated commands: begin */
 	UMACCT_CMD_STATUS_GET = 1,
 	UMACCT_CMD_ACCOUNT_GET,
 	UMACCT_CMD_ACCOUNT_SET,
@@ -59,45 +60,57 @@ enum umacct_cmd {
 	UMACCT_CMD_CONFIG_SET,
 	UMACCT_CMD_EVENT_NTF,
 	UMACCT_CMD_RECLAIM,
+/* generated commands: end */
 
 	__UMACCT_CMD_MAX,
 	UMACCT_CMD_MAX = (__UMACCT_CMD_MAX - 1)
 };
 
-/* What the module knows of the loaded driver. */
+/* generated values: begin */
+/* What the module knows of the loaded driver */
 enum umacct_driver_state {
 	UMACCT_DRIVER_ABSENT,		/* nvidia.ko is not loaded */
 	UMACCT_DRIVER_HOOKED,		/* every required hook is armed */
 	UMACCT_DRIVER_UNKNOWN,		/* a version that isn't known: nothing is accounted */
-	UMACCT_DRIVER_BROKEN,		/* no hook where one is required: nothing is accounted */
+	/* a required hook could not be armed: nothing is accounted */
+	UMACCT_DRIVER_BROKEN,
 };
 
+/* What became of a hook */
 enum umacct_hook_state {
 	UMACCT_HOOK_IDLE,		/* its module is not loaded */
-	UMACCT_HOOK_ARMED,
+	UMACCT_HOOK_ARMED,		/* it sees every call */
 	UMACCT_HOOK_OFF,		/* not needed: the feature it serves is off */
 	UMACCT_HOOK_FAILED,		/* see UMACCT_A_HOOK_REASON */
 };
 
 /* UMACCT_A_STATUS_FLAGS */
 enum umacct_status_flags {
-	UMACCT_STATUS_MEMCG_V2		= 1 << 0,	/* the memory controller is on cgroup v2 */
-	UMACCT_STATUS_KMEM		= 1 << 1,	/* the kernel accounts kernel memory */
-	UMACCT_STATUS_NATIVE_CHARGE	= 1 << 2,	/* the driver charges its pages itself (615 and later) */
-	UMACCT_STATUS_PAGE_POOLS	= 1 << 3,	/* the driver keeps freed pages in pools (590 and later) */
-	UMACCT_STATUS_CHARGE_READY	= 1 << 4,	/* charging can be switched on */
-	UMACCT_STATUS_VIEW_READY	= 1 << 5,	/* views can be switched on */
-	UMACCT_STATUS_CGROUP_V2		= 1 << 6,	/* there are cgroups in the v2 hierarchy */
-	UMACCT_STATUS_SELFTEST		= 1 << 7,	/* a probe on our own text fired just now */
-	UMACCT_STATUS_UNENFORCED	= 1 << 8,	/* something is asked for that nothing enforces */
+	UMACCT_STATUS_MEMCG_V2 = 1 << 0,	/* the memory controller is on cgroup v2 */
+	/* the kernel accounts kernel memory (no cgroup.memory=nokmem) */
+	UMACCT_STATUS_KMEM = 1 << 1,
+	/* the driver charges its pages itself (615 and later) */
+	UMACCT_STATUS_NATIVE_CHARGE = 1 << 2,
+	/* the driver keeps freed pages in pools (590 and later) */
+	UMACCT_STATUS_PAGE_POOLS = 1 << 3,
+	UMACCT_STATUS_CHARGE_READY = 1 << 4,	/* charging can be switched on */
+	UMACCT_STATUS_VIEW_READY = 1 << 5,	/* views can be switched on */
+	UMACCT_STATUS_CGROUP_V2 = 1 << 6,	/* there are cgroups in the v2 hierarchy */
+	/* a probe on the module's own text fired just now */
+	UMACCT_STATUS_SELFTEST = 1 << 7,
+	/* something is asked for, and nothing enforces it */
+	UMACCT_STATUS_UNENFORCED = 1 << 8,
 };
 
+/* Whether the kernel's memory controller is charged */
 enum umacct_charge_mode {
-	UMACCT_CHARGE_INHERIT,		/* as the nearest ancestor that says, else as the default */
-	UMACCT_CHARGE_OFF,
-	UMACCT_CHARGE_ON,
+	/* as the nearest ancestor that says, else as the default */
+	UMACCT_CHARGE_INHERIT,
+	UMACCT_CHARGE_OFF,		/* not charged */
+	UMACCT_CHARGE_ON,		/* charged */
 };
 
+/* What happened */
 enum umacct_event_type {
 	UMACCT_EVENT_SOFT_CROSSED = 1,	/* usage rose above the soft limit */
 	UMACCT_EVENT_SOFT_RECOVERED,	/* usage fell back to the soft limit or below */
@@ -108,35 +121,62 @@ enum umacct_event_type {
 enum {
 	UMACCT_A_STATUS_UNSPEC,
 	UMACCT_A_STATUS_PAD,
-	UMACCT_A_STATUS_MODULE_VERSION,	/* string */
-	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state */
-	UMACCT_A_STATUS_DRIVER_VERSION,	/* string, as the driver says it; absent with the driver */
-	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state, of nvidia-uvm */
-	UMACCT_A_STATUS_REASON,		/* string: why nothing is accounted, or enforced, or what is doubtful */
-	UMACCT_A_STATUS_FLAGS,		/* u32, enum umacct_status_flags */
-	UMACCT_A_STATUS_USAGE,		/* u64, bytes held for all accounts */
-	UMACCT_A_STATUS_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */
-	UMACCT_A_STATUS_DRIVER_USAGE,	/* u64, bytes the driver holds for itself, outside USAGE */
-	UMACCT_A_STATUS_DRIVER_PEAK,	/* u64 */
-	UMACCT_A_STATUS_MANAGED,	/* u64, part of USAGE that is managed (nvidia-uvm) memory */
-	UMACCT_A_STATUS_UNTRACKED,	/* u64, bytes ever allocated that could not be recorded */
-	UMACCT_A_STATUS_UNTRACKED_COUNT,/* u64, allocations that could not be recorded */
-	UMACCT_A_STATUS_STALE_COUNT,	/* u64, records whose free was never seen, dropped */
-	UMACCT_A_STATUS_ACCOUNTS,	/* u32 */
-	UMACCT_A_STATUS_CLIENTS,	/* u32 */
-	UMACCT_A_STATUS_RECORDS,	/* u32, live allocations */
-	UMACCT_A_STATUS_RESERVE,	/* u64, bytes kept available; 0: off */
-	UMACCT_A_STATUS_RESERVE_COUNT,	/* u64, allocations refused for the reserve */
-	UMACCT_A_STATUS_CHARGE_DEFAULT,	/* u32, UMACCT_CHARGE_OFF or _ON */
-	UMACCT_A_STATUS_EVENTS_SENT,	/* u64, sequence number of the newest event */
-	UMACCT_A_STATUS_EVENTS_LOST,	/* u64, COUNTs that not all listeners were told */
-	UMACCT_A_STATUS_HOOK,		/* nest, UMACCT_A_HOOK_*, one for each hook */
-	UMACCT_A_STATUS_CHARGE_REASON,	/* string: why charging can't be switched on */
-	UMACCT_A_STATUS_UNATTRIBUTED_COUNT, /* u64, refused: no memory to find out whose */
-	UMACCT_A_STATUS_AVAILABLE,	/* u64, bytes: MemAvailable, less free CMA, and POOLS */
-	UMACCT_A_STATUS_POOLS,		/* u64, freed bytes the driver keeps; absent if not known */
-	UMACCT_A_STATUS_RECLAIMED,	/* u64, bytes; only RECLAIM answers it */
-	UMACCT_A_STATUS_METADATA,	/* u64, part of USAGE that the drivers keep beside the pages */
+	UMACCT_A_STATUS_MODULE_VERSION,	/* string: the module's version */
+	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state: of the driver */
+	/* string: as the driver says it; absent without a driver */
+	UMACCT_A_STATUS_DRIVER_VERSION,
+	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state: of nvidia-uvm */
+	/*
+	 * string: why the driver is not hooked, why nothing is enforced, or what is doubtful;
+	 * absent if there is none
+	 */
+	UMACCT_A_STATUS_REASON,
+	/* u32, enum umacct_status_flags: what the module and the kernel can do */
+	UMACCT_A_STATUS_FLAGS,
+	/* u64, bytes: memory that the driver took for all accounts */
+	UMACCT_A_STATUS_USAGE,
+	/* u64, bytes: the part of usage that the kernel's memory controller is charged for */
+	UMACCT_A_STATUS_CHARGED,
+	/* u64, bytes: memory that the driver took for itself, outside usage */
+	UMACCT_A_STATUS_DRIVER_USAGE,
+	UMACCT_A_STATUS_DRIVER_PEAK,	/* u64, bytes: the highest driver usage so far */
+	/* u64, bytes: the part of usage that is nvidia-uvm's pages, managed memory */
+	UMACCT_A_STATUS_MANAGED,
+	/* u64, bytes: memory of allocations that could not be recorded */
+	UMACCT_A_STATUS_UNTRACKED,
+	UMACCT_A_STATUS_UNTRACKED_COUNT,	/* u64: allocations that could not be recorded */
+	/* u64: records that were dropped because their free was never seen */
+	UMACCT_A_STATUS_STALE_COUNT,
+	UMACCT_A_STATUS_ACCOUNTS,	/* u32: cgroups with an account */
+	UMACCT_A_STATUS_CLIENTS,	/* u32: processes that hold memory, or held some */
+	UMACCT_A_STATUS_RECORDS,	/* u32: live allocations */
+	/* u64, bytes: memory that allocations must leave available; 0 for none */
+	UMACCT_A_STATUS_RESERVE,
+	UMACCT_A_STATUS_RESERVE_COUNT,	/* u64: allocations refused for the reserve */
+	/*
+	 * u32, enum umacct_charge_mode: what cgroups do that neither say nor inherit:
+	 * UMACCT_CHARGE_OFF or _ON
+	 */
+	UMACCT_A_STATUS_CHARGE_DEFAULT,
+	UMACCT_A_STATUS_EVENTS_SENT,	/* u64: sequence number of the newest event */
+	/* u64: events that could not be sent or that a listener had no room for */
+	UMACCT_A_STATUS_EVENTS_LOST,
+	UMACCT_A_STATUS_HOOK,		/* nest, UMACCT_A_HOOK_*: one for each hook */
+	/* string: why charging can't be switched on; absent where it can */
+	UMACCT_A_STATUS_CHARGE_REASON,
+	/* u64: allocations refused because memory ran out while their account was looked for */
+	UMACCT_A_STATUS_UNATTRIBUTED_COUNT,
+	/*
+	 * u64, bytes: memory that the driver could have: MemAvailable, less free CMA pages, and
+	 * pools
+	 */
+	UMACCT_A_STATUS_AVAILABLE,
+	/* u64, bytes: freed memory that the driver keeps in its pools; absent if not known */
+	UMACCT_A_STATUS_POOLS,
+	/* u64, bytes: memory given back to the kernel; only UMACCT_CMD_RECLAIM answers it */
+	UMACCT_A_STATUS_RECLAIMED,
+	/* u64, bytes: the part of usage that the drivers keep beside the pages */
+	UMACCT_A_STATUS_METADATA,
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)
@@ -146,12 +186,14 @@ enum {
 	UMACCT_A_HOOK_UNSPEC,
 	UMACCT_A_HOOK_PAD,
 	UMACCT_A_HOOK_NAME,		/* string: what it is for */
-	UMACCT_A_HOOK_SYMBOL,		/* string, module:symbol */
-	UMACCT_A_HOOK_STATE,		/* u32, enum umacct_hook_state */
+	UMACCT_A_HOOK_SYMBOL,		/* string: module:symbol */
+	UMACCT_A_HOOK_STATE,		/* u32, enum umacct_hook_state: what became of it */
 	UMACCT_A_HOOK_REQUIRED,		/* flag: without it nothing is accounted */
-	UMACCT_A_HOOK_REASON,		/* string, in plain words, when FAILED */
-	UMACCT_A_HOOK_CALLS,		/* u64, calls seen since it was armed; absent if none */
-	UMACCT_A_HOOK_MISSED,		/* u64, calls the kernel could not deliver; absent if none */
+	/* string: why it failed, in plain words; absent unless it failed */
+	UMACCT_A_HOOK_REASON,
+	UMACCT_A_HOOK_CALLS,		/* u64: calls seen since it was armed; absent if none */
+	/* u64: calls that the kernel could not deliver; absent if none */
+	UMACCT_A_HOOK_MISSED,
 
 	__UMACCT_A_HOOK_MAX,
 	UMACCT_A_HOOK_MAX = (__UMACCT_A_HOOK_MAX - 1)
@@ -160,39 +202,60 @@ enum {
 enum {
 	UMACCT_A_ACCOUNT_UNSPEC,
 	UMACCT_A_ACCOUNT_PAD,
-	UMACCT_A_ACCOUNT_ID,		/* u64, cgroup id */
-	UMACCT_A_ACCOUNT_PARENT_ID,	/* u64; absent for the root */
-	UMACCT_A_ACCOUNT_LEVEL,		/* u32; the root is 0 */
-	UMACCT_A_ACCOUNT_PATH,		/* string, in the reader's cgroup namespace */
-	UMACCT_A_ACCOUNT_USAGE,		/* u64, bytes */
-	UMACCT_A_ACCOUNT_LOCAL,		/* u64, bytes: without the children */
-	UMACCT_A_ACCOUNT_PEAK,		/* u64, bytes: highest USAGE ever */
-	UMACCT_A_ACCOUNT_CHARGED,	/* u64, part of USAGE that the kernel's memory controller sees */
-	UMACCT_A_ACCOUNT_MANAGED,	/* u64, part of USAGE that is managed (nvidia-uvm) memory */
-	UMACCT_A_ACCOUNT_ALLOCS,	/* u64, successful allocations */
-	UMACCT_A_ACCOUNT_FREES,		/* u64 */
-	UMACCT_A_ACCOUNT_FAILURES,	/* u64, allocations that the driver itself failed */
-	UMACCT_A_ACCOUNT_REFUSALS,	/* u64, allocations refused before the driver made them */
-	UMACCT_A_ACCOUNT_CLIENTS,	/* u32, processes, of this account alone */
-	UMACCT_A_ACCOUNT_SOFT,		/* u64, soft limit */
-	UMACCT_A_ACCOUNT_HARD,		/* u64, hard limit */
-	UMACCT_A_ACCOUNT_THROTTLE,	/* u64, ns: longest delay of one ioctl above SOFT; 0: none */
-	UMACCT_A_ACCOUNT_VIEW,		/* u32, 1: /proc/meminfo and sysinfo tell what could be had */
-	UMACCT_A_ACCOUNT_CHARGE,	/* u32, enum umacct_charge_mode, as set */
-	UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE, /* u32, UMACCT_CHARGE_OFF or _ON */
-	UMACCT_A_ACCOUNT_EFFECTIVE,	/* u64, lowest hard limit from here to the root */
-	UMACCT_A_ACCOUNT_EFFECTIVE_ID,	/* u64, account that sets EFFECTIVE, if any does */
-	UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT,	/* u64, times this soft limit was crossed */
-	UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT,	/* u64, refusals by this hard limit */
-	UMACCT_A_ACCOUNT_RESERVE_COUNT,	/* u64, refusals by the reserve */
-	UMACCT_A_ACCOUNT_THROTTLED,	/* u64, ns that tasks were delayed */
-	UMACCT_A_ACCOUNT_MEMORY_CURRENT,/* u64, the memory controller's; absent without one here */
-	UMACCT_A_ACCOUNT_MEMORY_MAX,	/* u64, as MEMORY_CURRENT */
-	UMACCT_A_ACCOUNT_DRIVER_STATE,	/* u32, as STATUS_DRIVER_STATE; only ACCOUNT_SET answers it */
-	UMACCT_A_ACCOUNT_REASON,	/* string: why nothing enforces what was set */
-	UMACCT_A_ACCOUNT_ALLOC_TIME,	/* u64, ns that tasks were in the driver's allocator, by ticks */
-	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, /* u64, ns, the longest that one allocation took */
-	UMACCT_A_ACCOUNT_METADATA,	/* u64, part of USAGE that the drivers keep beside the pages */
+	UMACCT_A_ACCOUNT_ID,		/* u64: the cgroup's id */
+	UMACCT_A_ACCOUNT_PARENT_ID,	/* u64: the parent's id; absent for the root */
+	UMACCT_A_ACCOUNT_LEVEL,		/* u32: depth below the root */
+	UMACCT_A_ACCOUNT_PATH,		/* string: the cgroup, in the reader's cgroup namespace */
+	UMACCT_A_ACCOUNT_USAGE,		/* u64, bytes: memory taken through the driver */
+	/* u64, bytes: the part of usage, without the cgroups below */
+	UMACCT_A_ACCOUNT_LOCAL,
+	UMACCT_A_ACCOUNT_PEAK,		/* u64, bytes: the highest usage so far */
+	/* u64, bytes: the part of usage that the kernel's memory controller is charged for */
+	UMACCT_A_ACCOUNT_CHARGED,
+	/* u64, bytes: the part of usage that is nvidia-uvm's pages, managed memory */
+	UMACCT_A_ACCOUNT_MANAGED,
+	UMACCT_A_ACCOUNT_ALLOCS,	/* u64: allocations that succeeded */
+	UMACCT_A_ACCOUNT_FREES,		/* u64: frees */
+	UMACCT_A_ACCOUNT_FAILURES,	/* u64: allocations that the driver itself failed */
+	UMACCT_A_ACCOUNT_REFUSALS,	/* u64: allocations that umacct refused */
+	UMACCT_A_ACCOUNT_CLIENTS,	/* u32: processes with memory, without the cgroups below */
+	UMACCT_A_ACCOUNT_SOFT,		/* u64, bytes: soft limit: an event is sent above it */
+	/* u64, bytes: hard limit: an allocation that would exceed it is refused */
+	UMACCT_A_ACCOUNT_HARD,
+	/* u64, ns: longest delay of one ioctl above the soft limit; 0 for none */
+	UMACCT_A_ACCOUNT_THROTTLE,
+	/* u32, 0 or 1: whether /proc/meminfo and sysinfo report what its tasks could have */
+	UMACCT_A_ACCOUNT_VIEW,
+	UMACCT_A_ACCOUNT_CHARGE,	/* u32, enum umacct_charge_mode: charging as it is set */
+	/* u32, enum umacct_charge_mode: charging as it follows from that and from the ancestors */
+	UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE,
+	/* u64, bytes: the lowest hard limit from here to the root */
+	UMACCT_A_ACCOUNT_EFFECTIVE,
+	/* u64: the account whose limit that is; absent without one */
+	UMACCT_A_ACCOUNT_EFFECTIVE_ID,
+	/* u64: times that this soft limit was crossed, without the cgroups below */
+	UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT,
+	/* u64: allocations that this hard limit refused, without the cgroups below */
+	UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT,
+	UMACCT_A_ACCOUNT_RESERVE_COUNT,	/* u64: allocations refused for the reserve */
+	/* u64, ns: time that tasks were delayed above the soft limit */
+	UMACCT_A_ACCOUNT_THROTTLED,
+	/* u64, bytes: memory.current of the cgroup; absent without a memory controller here */
+	UMACCT_A_ACCOUNT_MEMORY_CURRENT,
+	/*
+	 * u64, bytes: memory.max of the cgroup; UMACCT_UNLIMITED for none; absent without a memory
+	 * controller here
+	 */
+	UMACCT_A_ACCOUNT_MEMORY_MAX,
+	/* u32, enum umacct_driver_state: of the driver; only UMACCT_CMD_ACCOUNT_SET answers it */
+	UMACCT_A_ACCOUNT_DRIVER_STATE,
+	/* string: why nothing enforces what was set; only UMACCT_CMD_ACCOUNT_SET answers it */
+	UMACCT_A_ACCOUNT_REASON,
+	/* u64, ns: time that tasks were in the driver's allocator, by ticks */
+	UMACCT_A_ACCOUNT_ALLOC_TIME,
+	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX,	/* u64, ns: the longest that one allocation took */
+	/* u64, bytes: the part of usage that the drivers keep beside the pages */
+	UMACCT_A_ACCOUNT_METADATA,
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)
@@ -201,19 +264,25 @@ enum {
 enum {
 	UMACCT_A_CLIENT_UNSPEC,
 	UMACCT_A_CLIENT_PAD,
-	UMACCT_A_CLIENT_PID,		/* u32, in the reader's pid namespace; 0 if it has none there */
-	UMACCT_A_CLIENT_START_TIME,	/* u64, ns since boot, as /proc/PID/stat counts */
-	UMACCT_A_CLIENT_COMM,		/* string, at its newest allocation */
-	UMACCT_A_CLIENT_ACCOUNT_ID,	/* u64 */
-	UMACCT_A_CLIENT_PATH,		/* string, the account's */
-	UMACCT_A_CLIENT_USAGE,		/* u64, bytes it allocated that are still held */
-	UMACCT_A_CLIENT_PEAK,		/* u64 */
-	UMACCT_A_CLIENT_CHARGED,	/* u64, part of USAGE */
-	UMACCT_A_CLIENT_MANAGED,	/* u64, part of USAGE */
-	UMACCT_A_CLIENT_ALLOCS,		/* u64 */
-	UMACCT_A_CLIENT_FREES,		/* u64 */
-	UMACCT_A_CLIENT_EXITED,		/* flag: it is gone, but what it allocated is held by others */
-	UMACCT_A_CLIENT_METADATA,	/* u64, part of USAGE */
+	/* u32: in the reader's pid namespace; 0 if it has none there */
+	UMACCT_A_CLIENT_PID,
+	/* u64, ns: since the machine's start, as /proc/PID/stat counts */
+	UMACCT_A_CLIENT_START_TIME,
+	UMACCT_A_CLIENT_COMM,		/* string: its name at its newest allocation */
+	UMACCT_A_CLIENT_ACCOUNT_ID,	/* u64: the account's id */
+	UMACCT_A_CLIENT_PATH,		/* string: the account's cgroup */
+	/* u64, bytes: memory that it took and that is still held */
+	UMACCT_A_CLIENT_USAGE,
+	UMACCT_A_CLIENT_PEAK,		/* u64, bytes: the highest usage so far */
+	/* u64, bytes: the part of usage that the kernel's memory controller is charged for */
+	UMACCT_A_CLIENT_CHARGED,
+	/* u64, bytes: the part of usage that is nvidia-uvm's pages, managed memory */
+	UMACCT_A_CLIENT_MANAGED,
+	UMACCT_A_CLIENT_ALLOCS,		/* u64: allocations that succeeded */
+	UMACCT_A_CLIENT_FREES,		/* u64: frees */
+	UMACCT_A_CLIENT_EXITED,		/* flag: it is gone, but others hold what it allocated */
+	/* u64, bytes: the part of usage that the drivers keep beside the pages */
+	UMACCT_A_CLIENT_METADATA,
 
 	__UMACCT_A_CLIENT_MAX,
 	UMACCT_A_CLIENT_MAX = (__UMACCT_A_CLIENT_MAX - 1)
@@ -222,22 +291,26 @@ enum {
 enum {
 	UMACCT_A_EVENT_UNSPEC,
 	UMACCT_A_EVENT_PAD,
-	UMACCT_A_EVENT_TYPE,		/* u32, enum umacct_event_type */
-	UMACCT_A_EVENT_SEQ,		/* u64, rises by one; a gap is what was lost */
-	UMACCT_A_EVENT_TIME,		/* u64, ns since the epoch */
-	UMACCT_A_EVENT_ACCOUNT_ID,	/* u64, of the task */
-	UMACCT_A_EVENT_PATH,		/* string, the account's */
-	UMACCT_A_EVENT_LIMIT_ID,	/* u64, account whose limit it was; absent for the reserve */
-	UMACCT_A_EVENT_LIMIT_PATH,	/* string */
-	UMACCT_A_EVENT_PID,		/* u32, in the initial pid namespace */
-	UMACCT_A_EVENT_COMM,		/* string */
-	UMACCT_A_EVENT_SIZE,		/* u64, bytes asked for (or freed) */
-	UMACCT_A_EVENT_USAGE,		/* u64, bytes held by the limit's account; what is available for the reserve */
-	UMACCT_A_EVENT_LIMIT,		/* u64, bytes */
-	UMACCT_A_EVENT_COUNT,		/* u64, how often since it was told last; the rest is of the newest */
+	UMACCT_A_EVENT_TYPE,		/* u32, enum umacct_event_type: what happened */
+	UMACCT_A_EVENT_SEQ,		/* u64: rises by one; a gap is what was lost */
+	UMACCT_A_EVENT_TIME,		/* u64, ns: since the epoch */
+	UMACCT_A_EVENT_ACCOUNT_ID,	/* u64: the task's account */
+	UMACCT_A_EVENT_PATH,		/* string: its cgroup */
+	/* u64: the account whose limit it was; absent for the reserve */
+	UMACCT_A_EVENT_LIMIT_ID,
+	UMACCT_A_EVENT_LIMIT_PATH,	/* string: its cgroup; absent for the reserve */
+	UMACCT_A_EVENT_PID,		/* u32: the process, in the initial pid namespace */
+	UMACCT_A_EVENT_COMM,		/* string: its name */
+	UMACCT_A_EVENT_SIZE,		/* u64, bytes: of the allocation or the free */
+	/* u64, bytes: of the limit's account; for the reserve, what is available */
+	UMACCT_A_EVENT_USAGE,
+	UMACCT_A_EVENT_LIMIT,		/* u64, bytes: the limit or the reserve */
+	/* u64: how often it happened since the event before; the rest is of the newest */
+	UMACCT_A_EVENT_COUNT,
 
 	__UMACCT_A_EVENT_MAX,
 	UMACCT_A_EVENT_MAX = (__UMACCT_A_EVENT_MAX - 1)
 };
+/* generated values: end */
 
 #endif /* _UAPI_UMACCT_H */

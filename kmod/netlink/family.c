@@ -12,30 +12,8 @@
 #include "netlink/family.h"
 #include "netlink/get.h"
 #include "netlink/message.h"
+#include "netlink/policy.h"
 #include "netlink/set.h"
-
-static const struct nla_policy account_get_policy[] = {
-	[UMACCT_A_ACCOUNT_ID] = { .type = NLA_U64 },
-};
-
-static const struct nla_policy account_set_policy[] = {
-	[UMACCT_A_ACCOUNT_ID] = { .type = NLA_U64 },
-	[UMACCT_A_ACCOUNT_SOFT] = { .type = NLA_U64 },
-	[UMACCT_A_ACCOUNT_HARD] = { .type = NLA_U64 },
-	[UMACCT_A_ACCOUNT_THROTTLE] = { .type = NLA_U64 },
-	[UMACCT_A_ACCOUNT_VIEW] = NLA_POLICY_MAX(NLA_U32, 1),
-	[UMACCT_A_ACCOUNT_CHARGE] = NLA_POLICY_MAX(NLA_U32, UMACCT_CHARGE_ON),
-};
-
-static const struct nla_policy client_get_policy[] = {
-	[UMACCT_A_CLIENT_ACCOUNT_ID] = { .type = NLA_U64 },
-};
-
-static const struct nla_policy config_set_policy[] = {
-	[UMACCT_A_STATUS_RESERVE] = { .type = NLA_U64 },
-	[UMACCT_A_STATUS_CHARGE_DEFAULT] =
-		NLA_POLICY_RANGE(NLA_U32, UMACCT_CHARGE_OFF, UMACCT_CHARGE_ON),
-};
 
 static const struct genl_ops ops[] = {
 	{

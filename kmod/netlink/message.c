@@ -20,6 +20,7 @@
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 #include "memcg.h"
+#include "netlink/figures.h"
 #include "netlink/message.h"
 #include "netlink/reader.h"
 #include "pools.h"
@@ -33,21 +34,6 @@ struct genl_family message_family __ro_after_init = {
 	.parallel_ops = true,
 	.resv_start_op = UMACCT_CMD_STATUS_GET,
 };
-
-struct u64_attr {
-	int type;
-	u64 value;
-};
-
-static int put_u64s(struct sk_buff *skb, const struct u64_attr *attrs, size_t nr, int pad)
-{
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (nla_put_u64_64bit(skb, attrs[i].type, attrs[i].value, pad))
-			return -EMSGSIZE;
-	return 0;
-}
 
 /* Saves who lists many accounts from opening two files for each. */
 static int put_memory(struct sk_buff *skb, const struct account *a)
@@ -76,38 +62,8 @@ static int put_memory(struct sk_buff *skb, const struct account *a)
 int message_put_account(struct sk_buff *skb, const struct reader *reader,
 			const struct account *a)
 {
-	const struct u64_attr numbers[] = {
-		{ UMACCT_A_ACCOUNT_ID, a->id },
-		{ UMACCT_A_ACCOUNT_USAGE, a->usage },
-		{ UMACCT_A_ACCOUNT_LOCAL, a->local },
-		{ UMACCT_A_ACCOUNT_PEAK, a->peak },
-		{ UMACCT_A_ACCOUNT_CHARGED, a->charged },
-		{ UMACCT_A_ACCOUNT_MANAGED, a->managed },
-		{ UMACCT_A_ACCOUNT_METADATA, a->metadata },
-		{ UMACCT_A_ACCOUNT_ALLOCS, a->allocs },
-		{ UMACCT_A_ACCOUNT_FREES, a->frees },
-		{ UMACCT_A_ACCOUNT_FAILURES, a->failures },
-		{ UMACCT_A_ACCOUNT_REFUSALS, a->refusals },
-		{ UMACCT_A_ACCOUNT_SOFT, a->settings.soft },
-		{ UMACCT_A_ACCOUNT_HARD, a->settings.hard },
-		{ UMACCT_A_ACCOUNT_THROTTLE, a->settings.throttle_ns },
-		{ UMACCT_A_ACCOUNT_EFFECTIVE, a->effective },
-		{ UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT, a->soft_count },
-		{ UMACCT_A_ACCOUNT_LOCAL_HARD_COUNT, a->hard_count },
-		{ UMACCT_A_ACCOUNT_RESERVE_COUNT, a->reserve_count },
-		{ UMACCT_A_ACCOUNT_THROTTLED, a->throttled_ns },
-		{ UMACCT_A_ACCOUNT_ALLOC_TIME, a->alloc_time_ns },
-		{ UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, a->alloc_time_max_ns },
-	};
-
-	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_ACCOUNT_PAD) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_LEVEL, a->level) ||
-	    nla_put_string(skb, UMACCT_A_ACCOUNT_PATH, reader_path(reader, a)) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CLIENTS, a->clients) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_VIEW, a->settings.view) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE, a->settings.charge) ||
-	    nla_put_u32(skb, UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE,
-			a->charge_effective ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
+	if (put_account_figures(skb, a) ||
+	    nla_put_string(skb, UMACCT_A_ACCOUNT_PATH, reader_path(reader, a)))
 		return -EMSGSIZE;
 	if (a->parent &&
 	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_PARENT_ID, a->parent->id,
@@ -133,19 +89,7 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 int message_put_client(struct sk_buff *skb, const struct reader *reader, const struct client *c,
 		       const struct account *account)
 {
-	const struct u64_attr numbers[] = {
-		{ UMACCT_A_CLIENT_START_TIME, c->start_time },
-		{ UMACCT_A_CLIENT_ACCOUNT_ID, account->id },
-		{ UMACCT_A_CLIENT_USAGE, c->usage },
-		{ UMACCT_A_CLIENT_PEAK, c->peak },
-		{ UMACCT_A_CLIENT_CHARGED, c->charged },
-		{ UMACCT_A_CLIENT_MANAGED, c->managed },
-		{ UMACCT_A_CLIENT_METADATA, c->metadata },
-		{ UMACCT_A_CLIENT_ALLOCS, c->allocs },
-		{ UMACCT_A_CLIENT_FREES, c->frees },
-	};
-
-	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_CLIENT_PAD) ||
+	if (put_client_figures(skb, c, account) ||
 	    nla_put_u32(skb, UMACCT_A_CLIENT_PID, pid_nr_ns(c->pid, reader->pids)) ||
 	    nla_put_string(skb, UMACCT_A_CLIENT_COMM, c->comm) ||
 	    nla_put_string(skb, UMACCT_A_CLIENT_PATH, reader_path(reader, account)))
@@ -229,66 +173,20 @@ int message_put_pools(struct sk_buff *skb)
 	return nla_put_u64_64bit(skb, UMACCT_A_STATUS_POOLS, bytes, UMACCT_A_STATUS_PAD);
 }
 
-static int put_all_totals(struct sk_buff *skb)
+/* Of what it may see, the rest stays 0 and is not put. */
+static void read_own_totals(const struct reader *reader, struct ledger_totals *totals)
 {
-	struct ledger_totals totals;
-
-	ledger_read_totals(&totals);
-	{
-		const struct u64_attr numbers[] = {
-			{ UMACCT_A_STATUS_USAGE, totals.usage },
-			{ UMACCT_A_STATUS_CHARGED, totals.charged },
-			{ UMACCT_A_STATUS_DRIVER_USAGE, totals.records.driver_usage },
-			{ UMACCT_A_STATUS_DRIVER_PEAK, totals.records.driver_peak },
-			{ UMACCT_A_STATUS_MANAGED, totals.managed },
-			{ UMACCT_A_STATUS_METADATA, totals.metadata },
-			{ UMACCT_A_STATUS_UNTRACKED, totals.records.untracked },
-			{ UMACCT_A_STATUS_UNTRACKED_COUNT, totals.records.untracked_count },
-			{ UMACCT_A_STATUS_STALE_COUNT, totals.records.stale_count },
-			{ UMACCT_A_STATUS_RESERVE, totals.settings.reserve },
-			{ UMACCT_A_STATUS_RESERVE_COUNT, totals.reserve_count },
-			{ UMACCT_A_STATUS_EVENTS_SENT, totals.events.sent },
-			{ UMACCT_A_STATUS_EVENTS_LOST, totals.events.lost },
-			{ UMACCT_A_STATUS_UNATTRIBUTED_COUNT, totals.unattributed_count },
-			{ UMACCT_A_STATUS_AVAILABLE, limit_available() },
-		};
-
-		if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD))
-			return -EMSGSIZE;
-	}
-	if (nla_put_u32(skb, UMACCT_A_STATUS_ACCOUNTS, totals.accounts) ||
-	    nla_put_u32(skb, UMACCT_A_STATUS_CLIENTS, totals.clients) ||
-	    nla_put_u32(skb, UMACCT_A_STATUS_RECORDS, totals.records.nr) ||
-	    nla_put_u32(skb, UMACCT_A_STATUS_CHARGE_DEFAULT,
-			totals.settings.charge_default ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF))
-		return -EMSGSIZE;
-	return message_put_pools(skb);
-}
-
-static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
-{
-	u64 usage = 0, charged = 0, managed = 0, metadata = 0;
 	struct account *account;
 
 	raw_spin_lock_irq(&ledger_lock);
 	account = account_find_locked(reader->own);
 	if (account && reader_may_see(reader, account)) {
-		usage = account->usage;
-		charged = account->charged;
-		managed = account->managed;
-		metadata = account->metadata;
+		totals->usage = account->usage;
+		totals->charged = account->charged;
+		totals->managed = account->managed;
+		totals->metadata = account->metadata;
 	}
 	raw_spin_unlock_irq(&ledger_lock);
-	{
-		const struct u64_attr numbers[] = {
-			{ UMACCT_A_STATUS_USAGE, usage },
-			{ UMACCT_A_STATUS_CHARGED, charged },
-			{ UMACCT_A_STATUS_MANAGED, managed },
-			{ UMACCT_A_STATUS_METADATA, metadata },
-		};
-
-		return put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD);
-	}
 }
 
 /**
@@ -301,7 +199,15 @@ static int put_own_totals(struct sk_buff *skb, const struct reader *reader)
  */
 int message_put_totals(struct sk_buff *skb, const struct reader *reader)
 {
-	return reader->all ? put_all_totals(skb) : put_own_totals(skb, reader);
+	struct ledger_totals totals = {};
+
+	if (reader->all)
+		ledger_read_totals(&totals);
+	else
+		read_own_totals(reader, &totals);
+	if (put_status_figures(skb, &totals, reader->all))
+		return -EMSGSIZE;
+	return reader->all ? message_put_pools(skb) : 0;
 }
 
 /**
@@ -392,20 +298,10 @@ size_t message_event_size(const struct event *event)
 int message_put_event(struct sk_buff *skb, const struct event *event)
 {
 	const struct account *limit = event->what.limit_account;
-	const struct u64_attr numbers[] = {
-		{ UMACCT_A_EVENT_SEQ, event->seq },
-		{ UMACCT_A_EVENT_TIME, event->what.time },
-		{ UMACCT_A_EVENT_ACCOUNT_ID, event->account->id },
-		{ UMACCT_A_EVENT_SIZE, event->what.size },
-		{ UMACCT_A_EVENT_USAGE, event->what.usage },
-		{ UMACCT_A_EVENT_LIMIT, event->what.limit },
-		{ UMACCT_A_EVENT_COUNT, event->what.count },
-	};
 
-	if (nla_put_u32(skb, UMACCT_A_EVENT_TYPE, event->type) ||
-	    put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_EVENT_PAD) ||
+	if (put_event_figures(skb, event) ||
+	    nla_put_u32(skb, UMACCT_A_EVENT_TYPE, event->type) ||
 	    nla_put_string(skb, UMACCT_A_EVENT_PATH, event->account->path) ||
-	    nla_put_u32(skb, UMACCT_A_EVENT_PID, event->what.pid) ||
 	    nla_put_string(skb, UMACCT_A_EVENT_COMM, event->what.comm))
 		return -EMSGSIZE;
 	if (limit &&

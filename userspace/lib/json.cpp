@@ -11,7 +11,7 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/module/fields.h"
+#include "lib/module/value_fields.h"
 
 namespace umacct {
 
@@ -44,20 +44,6 @@ std::uint64_t monotonic_us(std::uint64_t ns) {
 }
 
 // --- what of JSON isn't the module's -----------------------------------------------
-
-void fields(auto &way, Is<Flags> auto &flags) {
-    const auto has = [&](umacct_status_flags flag) { return (flags.bits & flag) != 0; };
-
-    way("memcg_v2", has(UMACCT_STATUS_MEMCG_V2));
-    way("kmem", has(UMACCT_STATUS_KMEM));
-    way("native_charge", has(UMACCT_STATUS_NATIVE_CHARGE));
-    way("page_pools", has(UMACCT_STATUS_PAGE_POOLS));
-    way("charge_ready", has(UMACCT_STATUS_CHARGE_READY));
-    way("view_ready", has(UMACCT_STATUS_VIEW_READY));
-    way("cgroup_v2", has(UMACCT_STATUS_CGROUP_V2));
-    way("selftest", has(UMACCT_STATUS_SELFTEST));
-    way("unenforced", has(UMACCT_STATUS_UNENFORCED));
-}
 
 void fields(auto &way, Is<Owner> auto &owner) {
     static constexpr std::string_view kinds[] = {"container", "pod", "unit"};
@@ -267,20 +253,20 @@ void append_json(std::string &to, const Owners &owners, const Client &client) {
 
 Json to_json(const AccountChange &change) {
     Json json = Json::object();
-    const auto limit = [](std::uint64_t bytes) {
-        return bytes == UMACCT_UNLIMITED ? Json(nullptr) : Json(bytes);
-    };
 
-    if (change.soft)
-        json["soft_bytes"] = limit(*change.soft);
-    if (change.hard)
-        json["hard_bytes"] = limit(*change.hard);
-    if (change.throttle_ns)
-        json["throttle_ns"] = *change.throttle_ns;
-    if (change.view)
-        json["view"] = *change.view;
-    if (change.charge)
-        json["charge"] = name_of(*change.charge);
+    for_each_setting([&]<class Change, class Value, class Neutral>(
+                         const Setting<Change, Value, Neutral> &setting) {
+        const Change &value = change.*setting.change;
+
+        if (!value)
+            return;
+        if constexpr (std::is_same_v<Value, Limit>)
+            json[setting.key] = *value == UMACCT_UNLIMITED ? Json(nullptr) : Json(*value);
+        else if constexpr (std::is_enum_v<Value>)
+            json[setting.key] = name_of(*value);
+        else
+            json[setting.key] = *value;
+    });
     return json;
 }
 

@@ -10,7 +10,7 @@
 #include <netlink/msg.h>
 
 #include "lib/error.h"
-#include "lib/module/fields.h"
+#include "lib/module/value_fields.h"
 
 namespace umacct {
 
@@ -33,11 +33,14 @@ static_assert(UMACCT_A_STATUS_MAX <= most_attributes && UMACCT_A_ACCOUNT_MAX <= 
 
 void fields(auto &way, Is<AccountRequest> auto &request) {
     way(UMACCT_A_ACCOUNT_ID, request.id);
-    way(UMACCT_A_ACCOUNT_SOFT, request.change.soft);
-    way(UMACCT_A_ACCOUNT_HARD, request.change.hard);
-    way(UMACCT_A_ACCOUNT_THROTTLE, request.change.throttle_ns);
-    way.word(UMACCT_A_ACCOUNT_VIEW, "", request.change.view);
-    way(UMACCT_A_ACCOUNT_CHARGE, request.change.charge);
+    for_each_setting([&](const auto &setting) {
+        auto &member = request.change.*setting.change;
+
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, std::optional<bool>>)
+            way.word(setting.attribute, "", member);
+        else
+            way(setting.attribute, member);
+    });
 }
 
 void fields(auto &way, Is<ClientRequest> auto &request) {

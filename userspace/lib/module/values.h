@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Made by "make generate" from docs/netlink/umacct.yaml: do not edit.
+// clang-format off
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <umacct.h>
+
+namespace umacct {
+
+/// A limit in bytes; empty means that there is none ("max").
+using Limit = std::optional<std::uint64_t>;
+
+inline constexpr std::string_view driver_state_words[] = {"absent", "hooked", "unknown", "broken"};
+inline constexpr std::string_view hook_state_words[] = {"idle", "armed", "off", "failed"};
+inline constexpr std::string_view charge_mode_words[] = {"inherit", "off", "on"};
+inline constexpr std::string_view event_type_words[] = {"unknown", "soft_crossed", "soft_recovered", "hard_refused", "reserve_refused"};
+
+struct Hook {
+    /// what it is for
+    std::string name;
+    /// module:symbol
+    std::string symbol;
+    /// what became of it
+    umacct_hook_state state = UMACCT_HOOK_IDLE;
+    /// without it nothing is accounted
+    bool required = false;
+    /// why it failed, in plain words; empty unless it failed
+    std::string reason;
+    /// calls seen since it was armed
+    std::uint64_t calls = 0;
+    /// calls that the kernel could not deliver
+    std::uint64_t missed = 0;
+};
+
+struct Status {
+    /// the module's version
+    std::string module_version;
+    /// of the driver
+    umacct_driver_state driver_state = UMACCT_DRIVER_ABSENT;
+    /// as the driver says it; empty without a driver
+    std::string driver_version;
+    /// of nvidia-uvm
+    umacct_driver_state uvm_state = UMACCT_DRIVER_ABSENT;
+    /// why the driver is not hooked, why nothing is enforced, or what is doubtful; empty if there
+    /// is none
+    std::string reason;
+    /// what the module and the kernel can do
+    std::uint32_t flags = 0;
+    /// memory that the driver took for all accounts
+    std::uint64_t usage = 0;
+    /// the part of usage that the kernel's memory controller is charged for
+    std::uint64_t charged = 0;
+    /// memory that the driver took for itself, outside usage
+    std::uint64_t driver_usage = 0;
+    /// the highest driver usage so far
+    std::uint64_t driver_peak = 0;
+    /// the part of usage that is nvidia-uvm's pages, managed memory
+    std::uint64_t managed = 0;
+    /// memory of allocations that could not be recorded
+    std::uint64_t untracked = 0;
+    /// allocations that could not be recorded
+    std::uint64_t untracked_count = 0;
+    /// records that were dropped because their free was never seen
+    std::uint64_t stale_count = 0;
+    /// cgroups with an account
+    std::uint32_t accounts = 0;
+    /// processes that hold memory, or held some
+    std::uint32_t clients = 0;
+    /// live allocations
+    std::uint32_t records = 0;
+    /// memory that allocations must leave available; 0 for none
+    std::uint64_t reserve = 0;
+    /// allocations refused for the reserve
+    std::uint64_t reserve_count = 0;
+    /// what cgroups do that neither say nor inherit: UMACCT_CHARGE_OFF or _ON
+    umacct_charge_mode charge_default = UMACCT_CHARGE_OFF;
+    /// sequence number of the newest event
+    std::uint64_t events_sent = 0;
+    /// events that could not be sent or that a listener had no room for
+    std::uint64_t events_lost = 0;
+    /// one for each hook
+    std::vector<Hook> hooks;
+    /// why charging can't be switched on; empty where it can
+    std::string charge_reason;
+    /// allocations refused because memory ran out while their account was looked for
+    std::uint64_t unattributed_count = 0;
+    /// memory that the driver could have: MemAvailable, less free CMA pages, and pools
+    std::uint64_t available = 0;
+    /// freed memory that the driver keeps in its pools; empty if not known
+    std::optional<std::uint64_t> pools;
+    /// the part of usage that the drivers keep beside the pages
+    std::uint64_t metadata = 0;
+
+    /// usage less charged: what memory.current does not see
+    std::uint64_t uncharged() const { return usage - charged; }
+
+    /// the part of usage that is pages of nvidia.ko's own allocator
+    std::uint64_t system() const { return usage - managed - metadata; }
+
+    bool has(umacct_status_flags flag) const { return (flags & flag) != 0; }
+};
+
+struct Account {
+    /// the cgroup's id
+    std::uint64_t id = 0;
+    /// the parent's id; empty for the root
+    std::optional<std::uint64_t> parent_id;
+    /// depth below the root
+    std::uint32_t level = 0;
+    /// the cgroup, in the reader's cgroup namespace
+    std::string path;
+    /// memory taken through the driver
+    std::uint64_t usage = 0;
+    /// the part of usage, without the cgroups below
+    std::uint64_t local = 0;
+    /// the highest usage so far
+    std::uint64_t peak = 0;
+    /// the part of usage that the kernel's memory controller is charged for
+    std::uint64_t charged = 0;
+    /// the part of usage that is nvidia-uvm's pages, managed memory
+    std::uint64_t managed = 0;
+    /// allocations that succeeded
+    std::uint64_t allocs = 0;
+    /// frees
+    std::uint64_t frees = 0;
+    /// allocations that the driver itself failed
+    std::uint64_t failures = 0;
+    /// allocations that umacct refused
+    std::uint64_t refusals = 0;
+    /// processes with memory, without the cgroups below
+    std::uint32_t clients = 0;
+    /// soft limit: an event is sent above it
+    Limit soft;
+    /// hard limit: an allocation that would exceed it is refused
+    Limit hard;
+    /// longest delay of one ioctl above the soft limit; 0 for none
+    std::uint64_t throttle_ns = 0;
+    /// whether /proc/meminfo and sysinfo report what its tasks could have
+    bool view = false;
+    /// charging as it is set
+    umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
+    /// charging as it follows from that and from the ancestors
+    umacct_charge_mode charge_effective = UMACCT_CHARGE_OFF;
+    /// the lowest hard limit from here to the root
+    Limit effective;
+    /// the account whose limit that is; empty without one
+    std::optional<std::uint64_t> effective_id;
+    /// times that this soft limit was crossed, without the cgroups below
+    std::uint64_t soft_count = 0;
+    /// allocations that this hard limit refused, without the cgroups below
+    std::uint64_t hard_count = 0;
+    /// allocations refused for the reserve
+    std::uint64_t reserve_count = 0;
+    /// time that tasks were delayed above the soft limit
+    std::uint64_t throttled_ns = 0;
+    /// memory.current of the cgroup; empty without a memory controller here
+    std::optional<std::uint64_t> memory_current;
+    /// memory.max of the cgroup; UMACCT_UNLIMITED for none; empty without a memory controller here
+    std::optional<std::uint64_t> memory_max;
+    /// time that tasks were in the driver's allocator, by ticks
+    std::uint64_t alloc_time_ns = 0;
+    /// the longest that one allocation took
+    std::uint64_t alloc_time_max_ns = 0;
+    /// the part of usage that the drivers keep beside the pages
+    std::uint64_t metadata = 0;
+
+    /// usage less charged: what memory.current does not see
+    std::uint64_t uncharged() const { return usage - charged; }
+
+    /// the part of usage that is pages of nvidia.ko's own allocator
+    std::uint64_t system() const { return usage - managed - metadata; }
+
+    /// Something is set on this very account.
+    bool configured() const { return hard || soft || throttle_ns != 0 || view || charge != UMACCT_CHARGE_INHERIT; }
+};
+
+struct Client {
+    /// in the reader's pid namespace; 0 if it has none there
+    std::uint32_t pid = 0;
+    /// since the machine's start, as /proc/PID/stat counts
+    std::uint64_t start_time_ns = 0;
+    /// its name at its newest allocation
+    std::string comm;
+    /// the account's id
+    std::uint64_t account_id = 0;
+    /// the account's cgroup
+    std::string path;
+    /// memory that it took and that is still held
+    std::uint64_t usage = 0;
+    /// the highest usage so far
+    std::uint64_t peak = 0;
+    /// the part of usage that the kernel's memory controller is charged for
+    std::uint64_t charged = 0;
+    /// the part of usage that is nvidia-uvm's pages, managed memory
+    std::uint64_t managed = 0;
+    /// allocations that succeeded
+    std::uint64_t allocs = 0;
+    /// frees
+    std::uint64_t frees = 0;
+    /// it is gone, but others hold what it allocated
+    bool exited = false;
+    /// the part of usage that the drivers keep beside the pages
+    std::uint64_t metadata = 0;
+
+    /// usage less charged: what memory.current does not see
+    std::uint64_t uncharged() const { return usage - charged; }
+
+    /// the part of usage that is pages of nvidia.ko's own allocator
+    std::uint64_t system() const { return usage - managed - metadata; }
+};
+
+struct Event {
+    /// what happened
+    umacct_event_type type = UMACCT_EVENT_SOFT_CROSSED;
+    /// rises by one; a gap is what was lost
+    std::uint64_t sequence = 0;
+    /// since the epoch
+    std::uint64_t time_ns = 0;
+    /// the task's account
+    std::uint64_t account_id = 0;
+    /// its cgroup
+    std::string path;
+    /// the account whose limit it was; empty for the reserve
+    std::optional<std::uint64_t> limit_id;
+    /// its cgroup; empty for the reserve
+    std::string limit_path;
+    /// the process, in the initial pid namespace
+    std::uint32_t pid = 0;
+    /// its name
+    std::string comm;
+    /// of the allocation or the free
+    std::uint64_t size = 0;
+    /// of the limit's account; for the reserve, what is available
+    std::uint64_t usage = 0;
+    /// the limit or the reserve
+    std::uint64_t limit = 0;
+    /// how often it happened since the event before; the rest is of the newest
+    std::uint64_t count = 1;
+};
+
+/// What to set on an account; what is empty stays as it is. A limit of
+/// UMACCT_UNLIMITED takes the limit away.
+struct AccountChange {
+    std::optional<std::uint64_t> hard;
+    std::optional<std::uint64_t> soft;
+    std::optional<std::uint64_t> throttle_ns;
+    std::optional<bool> view;
+    std::optional<umacct_charge_mode> charge;
+
+    bool empty() const { return !hard && !soft && !throttle_ns && !view && !charge; }
+
+    bool operator==(const AccountChange &other) const = default;
+};
+
+/// A setting. Neutral is the type of its value, Change std::optional<Neutral>, and Value what
+/// an account has: the same type, or Limit.
+template <class Change, class Value, class Neutral>
+struct Setting {
+    std::uint16_t attribute;
+    const char *policy; ///< its key in a rule
+    const char *key;    ///< of JSON
+    const char *option; ///< of a command line
+    const char *title;
+    Change AccountChange::*change;
+    Value Account::*value;
+    Neutral neutral; ///< where nobody asks for anything
+};
+
+/// Calls use() with each setting, in the order in which they are told.
+void for_each_setting(auto &&use) {
+    use(Setting{UMACCT_A_ACCOUNT_HARD, "hard", "hard_bytes", "--hard", "hard limit",
+                &AccountChange::hard, &Account::hard, std::uint64_t{UMACCT_UNLIMITED}});
+    use(Setting{UMACCT_A_ACCOUNT_SOFT, "soft", "soft_bytes", "--soft", "soft limit",
+                &AccountChange::soft, &Account::soft, std::uint64_t{UMACCT_UNLIMITED}});
+    use(Setting{UMACCT_A_ACCOUNT_THROTTLE, "throttle", "throttle_ns", "--throttle", "throttle",
+                &AccountChange::throttle_ns, &Account::throttle_ns, std::uint64_t{0}});
+    use(Setting{UMACCT_A_ACCOUNT_VIEW, "view", "view", "--view", "view",
+                &AccountChange::view, &Account::view, false});
+    use(Setting{UMACCT_A_ACCOUNT_CHARGE, "charge", "charge", "MODE", "charging",
+                &AccountChange::charge, &Account::charge, UMACCT_CHARGE_INHERIT});
+}
+
+} // namespace umacct
