@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,7 @@ Number number(const std::optional<std::uint64_t> &value) {
 
 template <auto Account::*Field>
 Number of_account(const Row &row) {
-    return row.account == nullptr ? std::nullopt : number(row.account->*Field);
+    return row.account == nullptr ? std::nullopt : number(std::invoke(Field, *row.account));
 }
 
 /// What isn't there is no limit, but where nothing is known.
@@ -46,7 +47,8 @@ Number limit_of(const Row &row) {
 
 template <auto Account::*OfAccount, auto Client::*OfClient>
 Number of_either(const Row &row) {
-    return row.client != nullptr ? number(row.client->*OfClient) : of_account<OfAccount>(row);
+    return row.client != nullptr ? number(std::invoke(OfClient, *row.client))
+                                 : of_account<OfAccount>(row);
 }
 
 /// In hundredths of a per cent.
@@ -60,78 +62,54 @@ std::string on_off(bool on) {
     return on ? "on" : "off";
 }
 
-constexpr std::array table{
+#include "tool/print/figure_columns.inc"
+
+constexpr std::array of_names{
     Column{"name", "ACCOUNT", Of::both, Kind::text, "the cgroup, or the process's command", nullptr,
            [](const Row &row) { return row.name; }, 'n'},
     Column{
         "pid", "PID", Of::processes, Kind::count, "- outside the reader's pid namespace",
         [](const Row &row) { return row.client->pid == 0 ? Number() : Number(row.client->pid); }},
-    Column{"usage", "USAGE", Of::both, Kind::bytes,
-           "memory taken through the driver, with below it",
-           of_either<&Account::usage, &Client::usage>, nullptr, 'u'},
-    Column{"local", "LOCAL", Of::accounts, Kind::bytes, "of which its own processes took",
-           of_account<&Account::local>},
-    Column{"limit", "LIMIT", Of::both, Kind::limit, "the lowest hard limit from there to the root",
-           limit_of<&Account::effective>, nullptr, 'l'},
-    Column{"peak", "PEAK", Of::both, Kind::bytes, "the highest usage so far",
-           of_either<&Account::peak, &Client::peak>, nullptr, 'p'},
+};
+
+constexpr std::array of_others{
     Column{"rate", "RATE", Of::both, Kind::rate, "how fast usage changes; of top",
            [](const Row &row) { return row.rate; }, nullptr, 'r'},
     Column{"memory.current", "MEMORY.CURRENT", Of::both, Kind::bytes,
-           "what the kernel's own controller sees",
+           "memory that the kernel's memory controller counts",
            [](const Row &row) { return number(row.memory.current); }, nullptr, 'm'},
     Column{"memory.max", "MEMORY.MAX", Of::both, Kind::limit, "the limit of that controller",
            [](const Row &row) { return number(row.memory.max); }},
-    Column{"charged", "CHARGED", Of::both, Kind::bytes, "the part of usage that it sees",
-           of_either<&Account::charged, &Client::charged>},
-    Column{"uncharged", "UNCHARGED", Of::both, Kind::bytes, "the part that it doesn't see",
-           [](const Row &row) {
-               return number(row.client != nullptr ? row.client->uncharged()
-                                                   : row.account->uncharged());
-           },
-           nullptr, 'c'},
-    Column{"managed", "MANAGED", Of::both, Kind::bytes, "the part of usage that is nvidia-uvm's pages",
-           of_either<&Account::managed, &Client::managed>},
-    Column{"metadata", "METADATA", Of::both, Kind::bytes,
-           "the part of usage that the drivers keep beside the pages",
-           of_either<&Account::metadata, &Client::metadata>},
-    Column{"soft", "SOFT", Of::accounts, Kind::limit, "the soft limit set on it",
-           limit_of<&Account::soft>},
-    Column{"hard", "HARD", Of::accounts, Kind::limit, "the hard limit set on it",
-           limit_of<&Account::hard>},
     Column{"pressure", "PRESSURE", Of::accounts, Kind::percent,
            "of the last 10 s, in which some task waited for memory", pressure_of<&Pressure::some>,
            nullptr, 'w'},
     Column{"pressure-full", "PRESSURE FULL", Of::accounts, Kind::percent,
            "the same, in which all of them did", pressure_of<&Pressure::full>},
-    Column{"bound-by", "BOUND BY", Of::accounts, Kind::text, "whose limit that is", nullptr,
-           [](const Row &row) { return row.bound_by; }},
-    Column{"throttle", "THROTTLE", Of::accounts, Kind::time, "longest delay above the soft limit",
-           of_account<&Account::throttle_ns>},
-    Column{"view", "VIEW", Of::accounts, Kind::text, "are programs told what they could have?",
-           nullptr, [](const Row &row) { return on_off(row.account->view); }},
-    Column{"charge", "SET TO", Of::accounts, Kind::text, "charging as it was set", nullptr,
+    Column{"bound-by", "BOUND BY", Of::accounts, Kind::text, "the cgroup whose limit binds",
+           nullptr, [](const Row &row) { return row.bound_by; }},
+    Column{"view", "VIEW", Of::accounts, Kind::text,
+           "whether its tasks are told what they could have", nullptr,
+           [](const Row &row) { return on_off(row.account->view); }},
+    Column{"charge", "SET TO", Of::accounts, Kind::text, "charging as it is set", nullptr,
            [](const Row &row) { return std::string(name_of(row.account->charge)); }},
     Column{"charging", "CHARGING", Of::accounts, Kind::text, "and what follows from it", nullptr,
            [](const Row &row) { return std::string(name_of(row.account->charge_effective)); }},
     Column{"state", "STATE", Of::both, Kind::text, "above its soft limit?", nullptr,
            [](const Row &row) { return std::string(row.over_soft() ? "over soft" : ""); }},
-    Column{"alloc-time", "ALLOC TIME", Of::accounts, Kind::elapsed,
-           "how long its tasks were in the driver's allocator, by ticks",
-           of_account<&Account::alloc_time_ns>},
-    Column{"alloc-time-max", "ALLOC TIME MAX", Of::accounts, Kind::elapsed,
-           "the longest that one allocation took", of_account<&Account::alloc_time_max_ns>},
-    Column{"allocs", "ALLOCS", Of::both, Kind::count, "allocations that succeeded",
-           of_either<&Account::allocs, &Client::allocs>},
-    Column{"frees", "FREES", Of::both, Kind::count, "frees",
-           of_either<&Account::frees, &Client::frees>},
-    Column{"failures", "FAILURES", Of::accounts, Kind::count, "allocations that the driver failed",
-           of_account<&Account::failures>},
-    Column{"refusals", "REFUSALS", Of::accounts, Kind::count, "allocations that umacct refused",
-           of_account<&Account::refusals>},
     Column{"account", "ACCOUNT", Of::processes, Kind::text, "the cgroup of its memory", nullptr,
            [](const Row &row) { return row.place; }},
 };
+
+template <std::size_t... Sizes>
+constexpr auto joined(const std::array<Column, Sizes> &...parts) {
+    std::array<Column, (Sizes + ...)> all{};
+    auto at = all.begin();
+
+    ((at = std::copy(parts.begin(), parts.end(), at)), ...);
+    return all;
+}
+
+constexpr std::array table = joined(of_names, columns_of_figures, of_others);
 
 bool has(const Column &column, Of rows) {
     return (static_cast<unsigned>(column.of) & static_cast<unsigned>(rows)) != 0;

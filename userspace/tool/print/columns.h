@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// THE columns of accounts and processes: what lists and the screen of "top" show, what
-/// --sort and -o take. A new column is a row in columns.cpp.
+/// --sort and -o take. Those of figures are made from docs/netlink/umacct.yaml; any other is a
+/// row in columns.cpp.
 #pragma once
 
 #include <cstdint>
