@@ -96,37 +96,47 @@ private:
     std::string text_;
 };
 
+using Number = std::optional<std::uint64_t>;
+
+/// A figure, and what it is called; value: of a unit of seconds, nanoseconds.
+template <class Of>
+struct Figure {
+    const char *name;
+    Kind kind;
+    const char *unit;
+    const char *help;
+    Number (*value)(const Of &of);
+};
+
+#include "daemon/figure_metrics.inc"
+
+/// Of each that has the figure, a sample.
+template <class Of>
+void write_figure(Writer &to, const Figure<Of> &figure, std::span<const Of> of,
+                  const std::vector<std::string> &labels) {
+    const bool seconds = std::string_view(figure.unit) == "seconds";
+
+    to.family(figure.name, figure.kind, figure.unit, figure.help);
+    for (std::size_t i = 0; i < of.size(); ++i) {
+        const Number value = figure.value(of[i]);
+
+        if (value && seconds)
+            to.sample(labels[i], static_cast<double>(*value) / ns_in_s);
+        else if (value)
+            to.sample(labels[i], *value);
+    }
+}
+
 void write_status(Writer &to, const Status &status) {
     to.family("module", Kind::info, "", "The module that is loaded, and the driver.");
     to.sample({{"version", status.module_version},
                {"driver", std::string(name_of(status.driver_state))},
                {"driver_version", status.driver_version}},
               1);
-    to.one("usage", Kind::gauge, "bytes", "Memory that the driver took for somebody.",
-           status.usage);
-    to.one("charged", Kind::gauge, "bytes",
-           "Of that, what the kernel's memory controller charged to somebody.", status.charged);
-    to.one("managed", Kind::gauge, "bytes", "Of usage, the pages of nvidia-uvm, managed memory.",
-           status.managed);
-    to.one("metadata", Kind::gauge, "bytes", "Of usage, what the drivers keep beside the pages.",
-           status.metadata);
-    to.one("driver_usage", Kind::gauge, "bytes", "Memory that the driver took for itself.",
-           status.driver_usage);
-    if (status.pools)
-        to.one("pools", Kind::gauge, "bytes", "Freed memory that the driver keeps for later.",
-               *status.pools);
-    to.one("reserve", Kind::gauge, "bytes", "What the driver must leave available; 0 for none.",
-           status.reserve);
-    to.one("reserve_refusals", Kind::counter, "", "Allocations refused for the reserve.",
-           status.reserve_count);
-    to.one("untracked", Kind::counter, "bytes", "Memory that could not be counted for anybody.",
-           status.untracked);
-    to.one("untracked_allocations", Kind::counter, "",
-           "Allocations that could not be counted for anybody.", status.untracked_count);
-    to.one("accounts", Kind::gauge, "", "Cgroups with an account.", status.accounts);
-    to.one("clients", Kind::gauge, "", "Processes that hold memory, or held some.", status.clients);
-    to.one("events", Kind::counter, "", "Events that were sent.", status.events_sent);
-    to.one("events_lost", Kind::counter, "", "Events that could not be sent.", status.events_lost);
+    for (const Figure<Status> &figure : status_figures) {
+        if (figure.value(status))
+            write_figure(to, figure, std::span(&status, 1), {std::string()});
+    }
 }
 
 void write_hooks(Writer &to, const std::vector<Hook> &hooks) {
@@ -143,43 +153,6 @@ void write_hooks(Writer &to, const std::vector<Hook> &hooks) {
     each([](const Hook &hook) { return hook.missed; });
 }
 
-/// A figure of an account, and what it is called.
-struct Figure {
-    const char *name;
-    Kind kind;
-    const char *unit;
-    const char *help;
-    std::optional<std::uint64_t> (*value)(const Account &account);
-};
-
-constexpr std::array figures{
-    Figure{"account_usage", Kind::gauge, "bytes", "What a cgroup and those below it hold.",
-           [](const Account &a) { return std::optional(a.usage); }},
-    Figure{"account_local", Kind::gauge, "bytes",
-           "What a cgroup itself holds; with umacct_rest_local_bytes it adds up to "
-           "umacct_usage_bytes.",
-           [](const Account &a) { return std::optional(a.local); }},
-    Figure{"account_peak", Kind::gauge, "bytes", "The most that it ever held.",
-           [](const Account &a) { return std::optional(a.peak); }},
-    Figure{"account_charged", Kind::gauge, "bytes", "What of it the memory controller sees.",
-           [](const Account &a) { return std::optional(a.charged); }},
-    Figure{"account_hard_limit", Kind::gauge, "bytes", "Its own hard limit, if it has one.",
-           [](const Account &a) { return a.hard; }},
-    Figure{"account_soft_limit", Kind::gauge, "bytes", "Its own soft limit, if it has one.",
-           [](const Account &a) { return a.soft; }},
-    Figure{"account_effective_limit", Kind::gauge, "bytes",
-           "The lowest hard limit that binds it, if any does.",
-           [](const Account &a) { return a.effective; }},
-    Figure{"account_allocations", Kind::counter, "", "Allocations that were granted.",
-           [](const Account &a) { return std::optional(a.allocs); }},
-    Figure{"account_refusals", Kind::counter, "", "Allocations that were refused.",
-           [](const Account &a) { return std::optional(a.refusals); }},
-    Figure{"account_failures", Kind::counter, "", "Allocations that failed in the driver.",
-           [](const Account &a) { return std::optional(a.failures); }},
-    Figure{"account_soft_crossings", Kind::counter, "", "How often it crossed its soft limit.",
-           [](const Account &a) { return std::optional(a.soft_count); }},
-};
-
 void write_account_figures(Writer &to, const Owners &owners, std::span<const Account> shown) {
     std::vector<std::string> labels;
 
@@ -189,25 +162,8 @@ void write_account_figures(Writer &to, const Owners &owners, std::span<const Acc
         labels.push_back(in_braces(
             {{"cgroup", account.path}, {"owner", owner ? owner->label() : std::string()}}));
     }
-    for (const Figure &figure : figures) {
-        to.family(figure.name, figure.kind, figure.unit, figure.help);
-        for (std::size_t i = 0; i < shown.size(); ++i) {
-            if (const auto value = figure.value(shown[i]))
-                to.sample(labels[i], *value);
-        }
-    }
-    const auto seconds = [&](const char *name, Kind kind, const char *help,
-                             std::uint64_t Account::*ns) {
-        to.family(name, kind, "seconds", help);
-        for (std::size_t i = 0; i < shown.size(); ++i)
-            to.sample(labels[i], static_cast<double>(shown[i].*ns) / ns_in_s);
-    };
-    seconds("account_throttled", Kind::counter, "How long its tasks waited above the soft limit.",
-            &Account::throttled_ns);
-    seconds("account_alloc_time", Kind::counter,
-            "How long its tasks were in the driver's allocator.", &Account::alloc_time_ns);
-    seconds("account_alloc_time_max", Kind::gauge, "The longest that one allocation took.",
-            &Account::alloc_time_max_ns);
+    for (const Figure<Account> &figure : account_figures)
+        write_figure(to, figure, shown, labels);
 }
 
 void write_accounts(Writer &to, const Owners &owners, std::vector<Account> accounts,
