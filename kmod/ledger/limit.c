@@ -290,6 +290,7 @@ void limit_check_soft_locked(struct account *account, u64 bytes)
 int limit_set(struct account *account, const struct limit_change *change, const char **why)
 {
 	struct account_settings to;
+	enum setting_id id;
 	int err = 0;
 
 	raw_spin_lock_irq(&ledger_lock);
@@ -299,16 +300,9 @@ int limit_set(struct account *account, const struct limit_change *change, const 
 		goto out;
 	}
 	to = account->settings;
-	if (change->mask & LIMIT_SOFT)
-		to.soft = change->to.soft;
-	if (change->mask & LIMIT_HARD)
-		to.hard = change->to.hard;
-	if (change->mask & LIMIT_THROTTLE)
-		to.throttle_ns = change->to.throttle_ns;
-	if (change->mask & LIMIT_VIEW)
-		to.view = change->to.view;
-	if (change->mask & LIMIT_CHARGE)
-		to.charge = change->to.charge;
+	for (id = 0; id < NR_SETTINGS; id++)
+		if (change->mask & BIT(id))
+			setting_write(&to, id, setting_read(&change->to, id));
 	if (to.hard != UMACCT_UNLIMITED && to.soft != UMACCT_UNLIMITED && to.soft > to.hard) {
 		*why = "the soft limit would be above the hard limit";
 		err = -EINVAL;

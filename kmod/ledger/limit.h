@@ -11,20 +11,12 @@
 
 /**
  * struct limit_change - what to change about an account
- * @mask: bits of enum limit_field: which of the settings count
+ * @mask: which settings count: a bit for each enum setting_id
  * @to: the settings
  */
 struct limit_change {
 	unsigned int mask;
 	struct account_settings to;
-};
-
-enum limit_field {
-	LIMIT_SOFT	= 1 << 0,
-	LIMIT_HARD	= 1 << 1,
-	LIMIT_THROTTLE	= 1 << 2,
-	LIMIT_VIEW	= 1 << 3,
-	LIMIT_CHARGE	= 1 << 4,
 };
 
 /* What an administrator may ask for at most: a stalled task must stay a task. */

@@ -10,10 +10,83 @@
 
 struct settings settings;
 
-static void count_if(bool counts, u32 *count, int by)
+#define SETTING(member)						\
+	.offset = offsetof(struct account_settings, member),	\
+	.size = sizeof_field(struct account_settings, member)
+
+const struct setting setting_table[NR_SETTINGS] = {
+	[SETTING_SOFT] = { UMACCT_A_ACCOUNT_SOFT, SETTING(soft),
+			   0, UMACCT_UNLIMITED - 1 },
+	[SETTING_HARD] = { UMACCT_A_ACCOUNT_HARD, SETTING(hard),
+			   0, UMACCT_UNLIMITED - 1, &settings.hard_limits },
+	[SETTING_THROTTLE] = { UMACCT_A_ACCOUNT_THROTTLE, SETTING(throttle_ns),
+			       1, U64_MAX, &settings.throttles },
+	[SETTING_VIEW] = { UMACCT_A_ACCOUNT_VIEW, SETTING(view),
+			   true, true, &settings.views },
+	[SETTING_CHARGE] = { UMACCT_A_ACCOUNT_CHARGE, SETTING(charge),
+			     UMACCT_CHARGE_ON, UMACCT_CHARGE_ON, &settings.charging },
+};
+
+/**
+ * setting_read() - one of the settings
+ * @of: all of them
+ * @id: which
+ *
+ * Context: any.
+ */
+u64 setting_read(const struct account_settings *of, enum setting_id id)
 {
-	if (!counts)
-		return;
+	const void *at = (const void *)of + setting_table[id].offset;
+
+	switch (setting_table[id].size) {
+	case sizeof(u64):
+		return *(const u64 *)at;
+	case sizeof(u32):
+		return *(const u32 *)at;
+	default:
+		return *(const u8 *)at;
+	}
+}
+
+/**
+ * setting_write() - change one of the settings
+ * @of: all of them
+ * @id: which
+ * @value: of its range
+ *
+ * Context: any.
+ */
+void setting_write(struct account_settings *of, enum setting_id id, u64 value)
+{
+	void *at = (void *)of + setting_table[id].offset;
+
+	switch (setting_table[id].size) {
+	case sizeof(u64):
+		*(u64 *)at = value;
+		break;
+	case sizeof(u32):
+		*(u32 *)at = value;
+		break;
+	default:
+		*(u8 *)at = value;
+		break;
+	}
+}
+
+/**
+ * setting_asks() - does a value ask for something to be done?
+ * @id: of which setting
+ * @value: the value
+ *
+ * Context: any.
+ */
+bool setting_asks(enum setting_id id, u64 value)
+{
+	return value >= setting_table[id].asks_from && value <= setting_table[id].asks_to;
+}
+
+static void add(u32 *count, int by)
+{
 	if (by < 0)
 		count_sub(count, 1);
 	else
@@ -37,11 +110,12 @@ static void settings_changed_locked(void)
  */
 void settings_count_locked(const struct account_settings *of, int by)
 {
+	enum setting_id id;
+
 	lockdep_assert_held(&ledger_lock);
-	count_if(of->hard != UMACCT_UNLIMITED, &settings.hard_limits, by);
-	count_if(of->charge == UMACCT_CHARGE_ON, &settings.charging, by);
-	count_if(of->throttle_ns, &settings.throttles, by);
-	count_if(of->view, &settings.views, by);
+	for (id = 0; id < NR_SETTINGS; id++)
+		if (setting_table[id].nr_asking && setting_asks(id, setting_read(of, id)))
+			add(setting_table[id].nr_asking, by);
 	settings_changed_locked();
 }
 

@@ -22,6 +22,36 @@ struct account_settings {
 	bool view;
 };
 
+/* What can be set on an account, one by one. */
+enum setting_id {
+	SETTING_SOFT,
+	SETTING_HARD,
+	SETTING_THROTTLE,
+	SETTING_VIEW,
+	SETTING_CHARGE,
+	NR_SETTINGS,
+};
+
+/**
+ * struct setting - where a setting is, and when it asks for something
+ * @attr: its UMACCT_A_ACCOUNT_*
+ * @offset: in struct account_settings
+ * @size: there
+ * @asks_from: the smallest value that asks for something to be done
+ * @asks_to: the largest
+ * @nr_asking: where the accounts that ask are counted; NULL for nowhere
+ */
+struct setting {
+	u16 attr;
+	u8 offset;
+	u8 size;
+	u64 asks_from;
+	u64 asks_to;
+	u32 *nr_asking;
+};
+
+extern const struct setting setting_table[NR_SETTINGS];
+
 /* Nothing is asked for. */
 #define NO_SETTINGS	((struct account_settings) {				\
 	.soft = UMACCT_UNLIMITED,						\
@@ -55,6 +85,9 @@ struct settings {
 
 extern struct settings settings;
 
+u64 setting_read(const struct account_settings *of, enum setting_id id);
+void setting_write(struct account_settings *of, enum setting_id id, u64 value);
+bool setting_asks(enum setting_id id, u64 value);
 void settings_count_locked(const struct account_settings *of, int by);
 void settings_set_reserve(u64 bytes);
 void settings_set_charge_default(bool on);

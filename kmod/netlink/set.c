@@ -51,53 +51,52 @@ static bool is_possible(struct genl_info *info, const struct nlattr *attr,
 	return possible;
 }
 
+/* What serves a setting, and whether that can be; the other settings need no hook. */
+static bool (*const possible[NR_SETTINGS])(const char **why) = {
+	[SETTING_THROTTLE] = throttle_possible,
+	[SETTING_VIEW] = view_possible,
+	[SETTING_CHARGE] = charge_possible,
+};
+
 static int parse_change(struct genl_info *info, struct limit_change *change)
 {
-	struct nlattr **attrs = info->attrs, *attr;
+	enum setting_id id;
 
 	memset(change, 0, sizeof(*change));
-	attr = attrs[UMACCT_A_ACCOUNT_SOFT];
-	if (attr) {
-		change->mask |= LIMIT_SOFT;
-		change->to.soft = nla_get_u64(attr);
-	}
-	attr = attrs[UMACCT_A_ACCOUNT_HARD];
-	if (attr) {
-		change->mask |= LIMIT_HARD;
-		change->to.hard = nla_get_u64(attr);
-	}
-	attr = attrs[UMACCT_A_ACCOUNT_THROTTLE];
-	if (attr) {
-		if (nla_get_u64(attr) && !is_possible(info, attr, throttle_possible))
+	for (id = 0; id < NR_SETTINGS; id++) {
+		const struct nlattr *attr = info->attrs[setting_table[id].attr];
+		u64 value;
+
+		if (!attr)
+			continue;
+		value = setting_table[id].size == sizeof(u64) ? nla_get_u64(attr) :
+								nla_get_u32(attr);
+		if (possible[id] && setting_asks(id, value) &&
+		    !is_possible(info, attr, possible[id]))
 			return -EOPNOTSUPP;
-		change->mask |= LIMIT_THROTTLE;
-		change->to.throttle_ns = nla_get_u64(attr);
-		if (change->to.throttle_ns > LIMIT_THROTTLE_MAX_NS) {
+		if (id == SETTING_THROTTLE && value > LIMIT_THROTTLE_MAX_NS) {
 			NL_SET_ERR_MSG_ATTR(info->extack, attr,
 					    "a throttle is at most two seconds");
 			return -ERANGE;
 		}
-	}
-	attr = attrs[UMACCT_A_ACCOUNT_VIEW];
-	if (attr) {
-		change->mask |= LIMIT_VIEW;
-		change->to.view = nla_get_u32(attr);
-		if (change->to.view && !is_possible(info, attr, view_possible))
-			return -EOPNOTSUPP;
-	}
-	attr = attrs[UMACCT_A_ACCOUNT_CHARGE];
-	if (attr) {
-		change->mask |= LIMIT_CHARGE;
-		change->to.charge = nla_get_u32(attr);
-		if (change->to.charge == UMACCT_CHARGE_ON &&
-		    !is_possible(info, attr, charge_possible))
-			return -EOPNOTSUPP;
+		change->mask |= BIT(id);
+		setting_write(&change->to, id, value);
 	}
 	if (!change->mask) {
 		NL_SET_ERR_MSG(info->extack, "nothing to change");
 		return -EINVAL;
 	}
 	return 0;
+}
+
+static bool needs_hooks(const struct limit_change *change)
+{
+	enum setting_id id;
+
+	for (id = 0; id < NR_SETTINGS; id++)
+		if (possible[id] && change->mask & BIT(id))
+			return true;
+	return false;
 }
 
 /* Says whether anything enforces what was just set. */
@@ -160,7 +159,7 @@ int set_account(struct sk_buff *request, struct genl_info *info)
 	account_put(account);
 	if (err)
 		return err;
-	if (change.mask & (LIMIT_VIEW | LIMIT_THROTTLE | LIMIT_CHARGE))
+	if (needs_hooks(&change))
 		driver_rearm();
 	return answer(info, nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
 }
