@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
 
@@ -21,44 +22,6 @@ using namespace std::chrono_literals;
 constexpr auto retry_after = 50ms;
 constexpr auto name_may_take = 10s;
 
-std::string words_of(const Limit &limit) {
-    return format_limit(limit);
-}
-
-std::string words_of(bool on) {
-    return on ? "on" : "off";
-}
-
-std::string words_of(umacct_charge_mode mode) {
-    return std::string(name_of(mode));
-}
-
-Limit as_limit(std::uint64_t bytes) {
-    return bytes == UMACCT_UNLIMITED ? Limit{} : Limit{bytes};
-}
-
-/// "hard max -> 40.00 GiB, view off -> on"
-class Differences {
-public:
-    template <class Value>
-    void add(const char *what, const Value &before, const Value &after) {
-        if (before != after)
-            text_ += fmt::format("{}{} {} -> {}", text_.empty() ? "" : ", ", what, words_of(before),
-                                 words_of(after));
-    }
-
-    void add_time(const char *what, std::uint64_t before, std::uint64_t after) {
-        if (before != after)
-            text_ += fmt::format("{}{} {} -> {}", text_.empty() ? "" : ", ", what,
-                                 format_time(before), format_time(after));
-    }
-
-    const std::string &text() const { return text_; }
-
-private:
-    std::string text_;
-};
-
 /// The module takes no soft limit above the hard one. Where one of them is a person's and the
 /// other a rule's, the hard one holds, whosever it is.
 void fit_soft(AccountChange &change, const Account &now) {
@@ -69,30 +32,23 @@ void fit_soft(AccountChange &change, const Account &now) {
         change.soft = hard;
 }
 
-/// What of a change isn't so already, in words; the rest is taken out of it.
+/// What of a change isn't so already, in words ("hard max -> 40.00 GiB, view off -> on"); the
+/// rest is taken out of it.
 std::string reduce(AccountChange &change, const Account &now) {
-    Differences differences;
-    const auto keep = [](auto &wanted, const auto &is) {
-        if (wanted && *wanted == is)
-            wanted.reset();
-    };
+    std::string differences;
 
-    if (change.hard)
-        differences.add("hard", now.hard, as_limit(*change.hard));
-    if (change.soft)
-        differences.add("soft", now.soft, as_limit(*change.soft));
-    if (change.throttle_ns)
-        differences.add_time("throttle", now.throttle_ns, *change.throttle_ns);
-    if (change.view)
-        differences.add("view", now.view, *change.view);
-    if (change.charge)
-        differences.add("charge", now.charge, *change.charge);
-    keep(change.hard, now.hard.value_or(UMACCT_UNLIMITED));
-    keep(change.soft, now.soft.value_or(UMACCT_UNLIMITED));
-    keep(change.throttle_ns, now.throttle_ns);
-    keep(change.view, now.view);
-    keep(change.charge, now.charge);
-    return differences.text();
+    for_each_setting([&](const auto &setting) {
+        auto &wanted = change.*setting.change;
+        const auto is = value_of(setting, now);
+
+        if (wanted == is)
+            wanted.reset();
+        if (wanted)
+            differences +=
+                fmt::format("{}{} {} -> {}", differences.empty() ? "" : ", ", setting.policy,
+                            words_of(setting, is), words_of(setting, *wanted));
+    });
+    return differences;
 }
 
 /// What the last policy set and the next one doesn't is again as without any, unless somebody
@@ -105,28 +61,18 @@ void reset(std::optional<Value> &next, const std::optional<Value> &last, const V
 }
 
 AccountChange with_reset(AccountChange next, const AccountChange &last, const Account &now) {
-    constexpr std::uint64_t none = UMACCT_UNLIMITED;
-
-    reset(next.hard, last.hard, now.hard.value_or(none), none);
-    reset(next.soft, last.soft, now.soft.value_or(none), none);
-    reset(next.throttle_ns, last.throttle_ns, now.throttle_ns, std::uint64_t{0});
-    reset(next.view, last.view, now.view, false);
-    reset(next.charge, last.charge, now.charge, UMACCT_CHARGE_INHERIT);
+    for_each_setting([&](const auto &setting) {
+        reset(next.*setting.change, last.*setting.change, value_of(setting, now), setting.neutral);
+    });
     return next;
 }
 
 /// What the change doesn't say is as the last one said.
 AccountChange with_rest(AccountChange change, const AccountChange &last) {
-    const auto take = [](auto &value, const auto &otherwise) {
-        if (!value)
-            value = otherwise;
-    };
-
-    take(change.hard, last.hard);
-    take(change.soft, last.soft);
-    take(change.throttle_ns, last.throttle_ns);
-    take(change.view, last.view);
-    take(change.charge, last.charge);
+    for_each_setting([&](const auto &setting) {
+        if (!(change.*setting.change))
+            change.*setting.change = last.*setting.change;
+    });
     return change;
 }
 
@@ -134,16 +80,10 @@ AccountChange with_rest(AccountChange change, const AccountChange &last) {
 AccountChange before(const AccountChange &change, const Account &now) {
     AccountChange before;
 
-    if (change.hard)
-        before.hard = now.hard.value_or(UMACCT_UNLIMITED);
-    if (change.soft)
-        before.soft = now.soft.value_or(UMACCT_UNLIMITED);
-    if (change.throttle_ns)
-        before.throttle_ns = now.throttle_ns;
-    if (change.view)
-        before.view = now.view;
-    if (change.charge)
-        before.charge = now.charge;
+    for_each_setting([&](const auto &setting) {
+        if (change.*setting.change)
+            before.*setting.change = value_of(setting, now);
+    });
     return before;
 }
 

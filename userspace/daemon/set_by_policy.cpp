@@ -59,8 +59,29 @@ std::string line_of(const SetByPolicy::Machine &machine) {
 }
 
 std::string line_of(std::uint64_t id, const AccountChange &change) {
-    return fmt::format("{} {} {} {} {} {}\n", id, word_of(change.hard), word_of(change.soft),
-                       word_of(change.throttle_ns), word_of(change.view), word_of(change.charge));
+    std::string line = std::to_string(id);
+
+    for_each_setting([&](const auto &setting) { line += ' ' + word_of(change.*setting.change); });
+    return line + '\n';
+}
+
+/// The largest value that there is.
+template <class Value>
+constexpr std::uint64_t most = UINT64_MAX;
+template <>
+constexpr std::uint64_t most<bool> = 1;
+template <>
+constexpr std::uint64_t most<umacct_charge_mode> = UMACCT_CHARGE_ON;
+
+/// Whether all of them could be read.
+bool take(std::istream &line, AccountChange &change) {
+    bool all = true;
+
+    for_each_setting([&]<class Change, class Value, class Neutral>(
+                         const Setting<Change, Value, Neutral> &setting) {
+        all = all && take(line, change.*setting.change, most<Neutral>);
+    });
+    return all;
 }
 
 /// The last line about an account counts. Empty where there is one that can't be understood.
@@ -73,16 +94,14 @@ std::optional<SetByPolicy::Values> read_values(std::istream &text) {
         if (each.starts_with(of_machine)) {
             line.ignore(of_machine.size());
             if (!take(line, values.machine.reserve) ||
-                !take(line, values.machine.charge, UMACCT_CHARGE_ON) || !at_end(line))
+                !take(line, values.machine.charge, most<umacct_charge_mode>) || !at_end(line))
                 return std::nullopt;
             continue;
         }
 
         std::optional<std::uint64_t> id;
         AccountChange change;
-        if (!take(line, id) || !id || !take(line, change.hard) || !take(line, change.soft) ||
-            !take(line, change.throttle_ns) || !take(line, change.view, 1) ||
-            !take(line, change.charge, UMACCT_CHARGE_ON) || !at_end(line))
+        if (!take(line, id) || !id || !take(line, change) || !at_end(line))
             return std::nullopt;
         values.accounts[*id] = change;
     }

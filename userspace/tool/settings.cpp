@@ -8,6 +8,7 @@
 #include <fmt/ostream.h>
 
 #include "lib/error.h"
+#include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
@@ -74,14 +75,11 @@ int list_accounts(Session &session, const std::optional<std::string> &target,
 
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change) {
     Enforcement made;
+    AttributeNames names;
 
-    request_change(target.path,
-                   {{UMACCT_A_ACCOUNT_SOFT, "--soft"},
-                    {UMACCT_A_ACCOUNT_HARD, "--hard"},
-                    {UMACCT_A_ACCOUNT_THROTTLE, "--throttle"},
-                    {UMACCT_A_ACCOUNT_VIEW, "--view"},
-                    {UMACCT_A_ACCOUNT_CHARGE, "MODE"}},
-                   [&] { made = module.set_account(target.id, change); });
+    for_each_setting(
+        [&](const auto &setting) { names.emplace_back(setting.attribute, setting.option); });
+    request_change(target.path, names, [&] { made = module.set_account(target.id, change); });
     return made;
 }
 
@@ -115,17 +113,11 @@ int change_account(Session &session, const Target &target, const AccountChange &
              {"before", to_json(machine.owners(), before)}},
             to_json(made)));
     } else {
-        if (change.soft)
-            print("soft limit", format_limit(before.soft), format_limit(after.soft));
-        if (change.hard)
-            print("hard limit", format_limit(before.hard), format_limit(after.hard));
-        if (change.throttle_ns)
-            print("throttle", format_time(before.throttle_ns), format_time(after.throttle_ns));
-        if (change.view)
-            print("view", before.view ? "on" : "off", after.view ? "on" : "off");
-        if (change.charge)
-            print("charging", std::string(name_of(before.charge)),
-                  std::string(name_of(after.charge)));
+        for_each_setting([&](const auto &setting) {
+            if (change.*setting.change)
+                print(setting.title, words_of(setting, value_of(setting, before)),
+                      words_of(setting, value_of(setting, after)));
+        });
     }
     if (after.effective && after.usage > *after.effective)
         output.note(fmt::format("{} holds {} already, above its limit of {}: what is held stays, "

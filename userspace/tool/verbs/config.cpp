@@ -10,6 +10,7 @@
 
 #include "daemon/policy.h"
 #include "lib/error.h"
+#include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
@@ -66,20 +67,12 @@ int check(const Machine &machine, const Output &output) {
 /// "hard 40.00 GiB, view on"
 std::string words_of(const AccountChange &change) {
     std::string words;
-    const auto add = [&](const char *what, const std::string &value) {
-        words += fmt::format("{}{} {}", words.empty() ? "" : ", ", what, value);
-    };
 
-    if (change.hard)
-        add("hard", format_known(change.hard));
-    if (change.soft)
-        add("soft", format_known(change.soft));
-    if (change.throttle_ns)
-        add("throttle", format_time(*change.throttle_ns));
-    if (change.view)
-        add("view", *change.view ? "on" : "off");
-    if (change.charge)
-        add("charge", std::string(name_of(*change.charge)));
+    for_each_setting([&](const auto &setting) {
+        if (const auto &value = change.*setting.change)
+            words += fmt::format("{}{} {}", words.empty() ? "" : ", ", setting.policy,
+                                 words_of(setting, *value));
+    });
     return words;
 }
 
