@@ -38,6 +38,11 @@ Number of_account(const Row &row) {
     return row.account == nullptr ? std::nullopt : number(std::invoke(Field, *row.account));
 }
 
+template <auto Client::*Field>
+Number of_process(const Row &row) {
+    return number(std::invoke(Field, *row.client));
+}
+
 /// What isn't there is no limit, but where nothing is known.
 template <Limit Account::*Field>
 Number limit_of(const Row &row) {
