@@ -283,6 +283,7 @@ enum {
 	UMACCT_A_CLIENT_EXITED,		/* flag: it is gone, but others hold what it allocated */
 	/* u64, bytes: the part of usage that the drivers keep beside the pages */
 	UMACCT_A_CLIENT_METADATA,
+	UMACCT_A_CLIENT_RECORDS,	/* u32: live allocations */
 
 	__UMACCT_A_CLIENT_MAX,
 	UMACCT_A_CLIENT_MAX = (__UMACCT_A_CLIENT_MAX - 1)

@@ -100,6 +100,8 @@ static inline int put_client_figures(struct sk_buff *skb, const struct client *c
 
 	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_CLIENT_PAD))
 		return -EMSGSIZE;
+	if (nla_put_u32(skb, UMACCT_A_CLIENT_RECORDS, c->records))
+		return -EMSGSIZE;
 	return 0;
 }
 

@@ -106,6 +106,7 @@ void fields(auto &way, Is<Client> auto &client) {
     way(UMACCT_A_CLIENT_METADATA, "metadata_bytes", client.metadata);
     way(UMACCT_A_CLIENT_ALLOCS, "allocs", client.allocs);
     way(UMACCT_A_CLIENT_FREES, "frees", client.frees);
+    way(UMACCT_A_CLIENT_RECORDS, "records", client.records);
     way(UMACCT_A_CLIENT_EXITED, "exited", client.exited);
 }
 

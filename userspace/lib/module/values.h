@@ -207,6 +207,8 @@ struct Client {
     bool exited = false;
     /// the part of usage that the drivers keep beside the pages
     std::uint64_t metadata = 0;
+    /// live allocations
+    std::uint32_t records = 0;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }
