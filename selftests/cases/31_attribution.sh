@@ -26,7 +26,8 @@ is "left has 12 MiB" "$(system_memory top/left)" $((12 * MIB))
 is "right has 5 MiB" "$(system_memory top/right)" $((5 * MIB))
 is "their parent has 17 MiB" "$(system_memory top)" $((17 * MIB))
 is "none of them its own" "$(account top local)" 0
-is "left's are its own" "$(account top/left local)" $((12 * MIB))
+is "left's are its own, and their metadata" "$(account top/left local)" "$(with_metadata $((12 * MIB)) 3 1)"
+is "the parent's usage is the sum of both" "$(account top usage)" "$(with_metadata $((17 * MIB)) 8 2)"
 is "and the case's cgroup above has them too" "$(system_memory "")" $((17 * MIB))
 
 is "the process on the left has 12 MiB" "$(client "$left_pid" system)" $((12 * MIB))
@@ -44,8 +45,8 @@ is "the first still has its own" "$(client "$left_pid" system)" $((12 * MIB))
 ask left free 0
 is "less after a free" "$(system_memory top/left)" $((9 * MIB))
 is "for the process, too" "$(client "$left_pid" system)" $((8 * MIB))
-is "the peak stays" "$(account top/left peak)" $((13 * MIB))
-is "the parent's peak is the highest sum" "$(account top peak)" $((18 * MIB))
+is "the peak stays" "$(account top/left peak)" "$(with_metadata $((13 * MIB)) 19 2)"
+is "the parent's peak is the highest sum" "$(account top peak)" "$(with_metadata $((18 * MIB)) 24 3)"
 is "19 allocations on the left" "$(account top/left allocs)" 19
 is "1 free on the left" "$(account top/left frees)" 1
 is "24 allocations in the parent" "$(account top allocs)" 24
@@ -84,10 +85,10 @@ is "a process that is gone but whose memory is held is still listed" \
 is "as exited" "$(client "$right_pid" exited)" true
 tell child exit
 gone "$child_pid"
-check "until the memory is freed" eventually system_is top/right 0
+check "until the memory is freed" eventually account_is top/right usage 0
 
 tell second exit
 gone "$second_pid"
-check "nothing is left" eventually system_is top 0
+check "nothing is left" eventually account_is top usage 0
 
 done_testing

@@ -18,7 +18,7 @@ first_id=$(cgroup_id parent/leaf)
 cgroup_add elsewhere "$pid"
 check "the leaf is removed" rmdir "$(cgroup_dir parent/leaf)"
 is "the parent still has them" "$(system_memory parent)" $((16 * MIB))
-check "as its own now" eventually account_is parent local $((16 * MIB))
+check "as its own now" eventually account_is parent local "$(with_metadata $((16 * MIB)) 4 1)"
 is "the place where the process went has nothing" "$(system_memory elsewhere)" 0
 
 cgroup_leaf parent/leaf
@@ -29,7 +29,7 @@ ask holder free 0
 is "a free goes from the parent" "$(system_memory parent)" $((12 * MIB))
 rmdir "$(cgroup_dir parent/leaf)"
 check "the parent is removed too" rmdir "$(cgroup_dir parent)"
-check "the debt goes one up" eventually account_is "" local $((12 * MIB))
+check "the debt goes one up" eventually account_is "" local "$(with_metadata $((12 * MIB)) 3 1)"
 ask holder free all
 is "and is paid by the last free" "$(system_memory "")" 0
 is "nothing was lost on the way" "$(account "" frees)" "$(account "" allocs)"
@@ -43,7 +43,8 @@ for i in $(seq 50); do
 	cgroup_add elsewhere "$pid"
 	rmdir "$(cgroup_dir "crowd$i")"
 done
-check "50 removed cgroups leave 50 x 64 KiB" eventually account_is "" local $((50 * 64 * KIB))
+check "50 removed cgroups leave 50 x 64 KiB" eventually \
+	account_is "" local "$(with_metadata $((50 * 64 * KIB)) 50 1)"
 ask holder free all
 is "all paid" "$(system_memory "")" 0
 check "and their accounts are gone" eventually status_is accounts "$before"

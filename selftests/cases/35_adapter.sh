@@ -70,7 +70,7 @@ if [ "$(driver_major)" -lt 545 ] && [ "$(status_field driver_peak)" -eq "$peak" 
 else
 	check "the driver took memory for itself" [ "$(status_field driver_peak)" -gt "$peak" ]
 fi
-is "the cgroup has its own and no more" "$(account leaf peak)" $MIB
+is "the cgroup has its own and no more" "$(account leaf peak)" "$(with_metadata $MIB 1 1)"
 is "nor any failure" "$(account leaf failures)" 0
 is "the driver gave back what it took" "$(status_field driver_usage)" "$held"
 within "all of it" "$(unowned)" "$before" $((512 * KIB + KEPT_FOR_DEBUGGING))
@@ -83,7 +83,7 @@ gone "$pid"
 # comes by another of the driver's modules, and a limit is not to be got round by that.
 check "a driver loads whose start of a GPU can't be hooked" unhooked_driver
 is "it is followed" "$(status_field driver_state)" hooked
-limit leaf --hard 1M
+limit leaf --hard "$(with_metadata $MIB 1 1)"
 held=$(status_field driver_usage)
 start_in leaf holder
 check "a limit binds there, too" fails ask holder alloc 1M 2
@@ -97,7 +97,7 @@ if [ "$(driver_major)" -lt 545 ]; then
 else
 	check "who opens a GPU is limited like everybody else" [ "$(account leaf refusals)" -gt "$before" ]
 fi
-is "to the block" "$(account leaf peak)" $MIB
+is "to the block" "$(account leaf peak)" "$(with_metadata $MIB 1 1)"
 is "the driver gave back what it took" "$(status_field driver_usage)" "$held"
 limit leaf --hard max
 tell holder exit

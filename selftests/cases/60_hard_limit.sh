@@ -22,43 +22,51 @@ refused() { # DESCRIPTION COMMAND...
 	is "$refused_what" "$(echo "$reply" | cut -d' ' -f1,3)" "refused status=$NO_MEMORY"
 }
 
-check "a limit of 16 MiB is set" limit held --hard 16M
-is "and reads back" "$(account held hard)" $((16 * MIB))
+hard=$(with_metadata $((16 * MIB)) 4 1)
+check "a limit of 16 MiB and their metadata is set" limit held --hard "$hard"
+is "and reads back" "$(account held hard)" "$hard"
 check "4 x 4 MiB fit to the byte" ask holder alloc 4M 4
-is "the account is full" "$(system_memory held)" $((16 * MIB))
+is "the account is full" "$(account held usage)" "$hard"
 before=$(unowned)
 refused "4 MiB more are refused" alloc 4M
 refused "and so is one page" alloc 4K
 is "with 2 refusals counted" "$(account held refusals)" 2
 is "and no failure of the driver's" "$(account held failures)" 0
-is "usage is what it was" "$(system_memory held)" $((16 * MIB))
+is "usage is what it was" "$(account held usage)" "$hard"
 settles "the driver took nothing" 0 $((256 * KIB)) unowned_since "$before"
 
 check "the refused process frees one" ask holder free 0
+limit held --hard "$(with_metadata $((16 * MIB)) $((3 + 4 * MIB / PAGE)) 1)"
 check "and has room for 4 MiB of pages again" ask holder alloc 4K $((4 * MIB / PAGE))
 refused "not for one more" alloc 4K
 is "to the block" "$(system_memory held)" $((16 * MIB))
 check "a neighbour is not held" ask neighbour alloc 4M 8
 
 ask holder free all
-limit held --hard $((16 * MIB - PAGE))
-ask holder fill 4M
-is "with one page less, 3 x 4 MiB" "$(reply_field count)" 3
-ask holder fill 1M
-is "then 3 x 1 MiB" "$(reply_field count)" 3
-ask holder fill 64K
-is "then 15 x 64 KiB" "$(reply_field count)" 15
-ask holder fill 4K
-is "then pages" "$(reply_field count)" $((64 * KIB / PAGE - 1))
-is "fill it to the page" "$(system_memory held)" $((16 * MIB - PAGE))
+# As many blocks of each size as it takes, and one byte less.
+limit held --hard $(($(with_metadata $((16 * MIB)) 4 1) - 1))
+filled=0
+objects=0
+for size in $((4 * MIB)) $MIB $((64 * KIB)) $PAGE; do
+	room=$(($(account held hard) - $(with_metadata $filled $objects 1)))
+	count=$((room / $(with_metadata $size 1 0)))
+	ask holder fill $size
+	is "with one byte less than 4 x 4 MiB take, $count x $((size / KIB)) KiB" \
+		"$(reply_field count)" $count
+	filled=$((filled + count * size))
+	objects=$((objects + count))
+done
+is "they are all that it holds" "$(system_memory held)" $filled
+is "and usage is them and their metadata" "$(account held usage)" \
+	"$(with_metadata $filled $objects 1)"
 ask holder free all
 
 # What counts is what is taken, not what is asked for.
-limit held --hard 64K
+limit held --hard "$(with_metadata $((64 * KIB)) 4 1)"
 ask holder fill 12K
 is "12 KiB take 16: 4 fit in 64" "$(reply_field count)" 4
 ask holder free all
-limit held --hard 8M
+limit held --hard "$(with_metadata $((8 * MIB)) 1 1)"
 check "8 MiB of pages fit" ask holder kernel alloc $((8 * MIB / PAGE)) $PAGE 0
 ask holder kernel free
 refused "a page more doesn't, though 8 MiB of it would" kernel alloc $((8 * MIB / PAGE + 1)) $PAGE 0
@@ -84,6 +92,6 @@ limit held --hard 0
 refused "a limit of nothing refuses everything" alloc 4K
 check "no limit" limit held --hard max
 check "lifts it" ask holder alloc 4M 8
-is "peak says how far it went" "$(account held peak)" $((32 * MIB))
+is "peak says how far it went" "$(account held peak)" "$(with_metadata $((32 * MIB)) 8 1)"
 
 done_testing

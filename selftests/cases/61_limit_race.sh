@@ -27,23 +27,10 @@ all_answer() {
 	done
 }
 
-limit team --hard 8M
-for round in 1 2 3; do
-	for i in $RACERS; do
-		tell "racer$i" fill 16K
-	done
-	all_answer count
-	is "round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
-	is "round $round: with 512 blocks between them" $together 512
-	is "round $round: and never had more" "$(account team peak)" $((8 * MIB))
-	for i in $RACERS; do
-		ask "racer$i" free all
-	done
-	is "round $round: all given back" "$(system_memory team)" 0
-done
-
 # The driver's own lock lets one ioctl in at a time. Its allocator takes several
 # calls at once, and here it gets them.
+hard=$(with_metadata $((8 * MIB)) 32 8)
+limit team --hard "$hard"
 for round in 1 2 3 4 5; do
 	for i in $RACERS; do
 		tell "racer$i" kernel alloc $((256 * KIB / PAGE)) $PAGE 0 100
@@ -51,16 +38,33 @@ for round in 1 2 3 4 5; do
 	all_answer count
 	is "at once, round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
 	is "at once, round $round: with 32 blocks between them" $together 32
-	is "at once, round $round: and never had more" "$(account team peak)" $((8 * MIB))
+	is "at once, round $round: and never had more" "$(account team peak)" "$hard"
 	for i in $RACERS; do
 		ask "racer$i" kernel free
 	done
 	is "at once, round $round: all given back" "$(system_memory team)" 0
 done
 
+# The same through the driver's own lock.
+hard=$(with_metadata $((8 * MIB)) 512 8)
+limit team --hard "$hard"
+for round in 1 2 3; do
+	for i in $RACERS; do
+		tell "racer$i" fill 16K
+	done
+	all_answer count
+	is "round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
+	is "round $round: with 512 blocks between them" $together 512
+	is "round $round: and never had more" "$(account team peak)" "$hard"
+	for i in $RACERS; do
+		ask "racer$i" free all
+	done
+	is "round $round: all given back" "$(system_memory team)" 0
+done
+
 # Room for exactly one block each: a reservation that another's failed attempt holds
 # for a moment would refuse somebody who is in his right.
-limit team --hard 512K
+limit team --hard "$(with_metadata $((512 * KIB)) 8 8)"
 refusals=$(account team refusals)
 for i in $RACERS; do
 	tell "racer$i" churn 64K 500
@@ -79,6 +83,7 @@ is "nor counted as refused" "$(account team refusals)" "$refusals"
 
 # The same with somebody beside them who always asks for too much.
 start_in team/1 greedy
+limit team --hard "$(with_metadata $((512 * KIB)) 8 9)"
 tell greedy insist 1M
 for i in $RACERS; do
 	tell "racer$i" churn 64K 500
@@ -87,11 +92,12 @@ all_answer rounds
 is "beside one who is always refused, none of the others is" $together 4000
 kill -KILL "$pid"
 gone "$pid"
-check "and everything is given back" eventually system_is team 0
+check "and everything is given back" eventually account_is team usage "$(with_metadata 0 0 8)"
 
 # A bomb of clients: many short lives at a limit.
 cgroup_leaf bomb
-limit bomb --hard 256K
+hard=$(with_metadata $((256 * KIB)) 8 64)
+limit bomb --hard "$hard"
 bombs=
 for i in $(seq 64); do
 	in_cgroup bomb rmtool "fill 32K" >/dev/null &
@@ -100,8 +106,10 @@ done
 for bomb in $bombs; do
 	wait "$bomb"
 done
-is "64 clients filled it together, never above the limit" "$(account bomb peak)" $((256 * KIB))
+check "64 clients filled it together, never above the limit" [ "$(account bomb peak)" -le "$hard" ]
+check "and to the last block that fits" \
+	[ "$(account bomb peak)" -gt $((hard - $(with_metadata $((32 * KIB)) 1 0))) ]
 check "each was refused once" [ "$(account bomb refusals)" -eq 64 ]
-check "and nothing is left" eventually system_is bomb 0
+check "and nothing is left" eventually account_is bomb usage 0
 
 done_testing

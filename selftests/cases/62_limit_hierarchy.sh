@@ -12,8 +12,10 @@ needs_kernel_alloc
 cgroup_make parent
 cgroup_leaf parent/a
 cgroup_leaf parent/b
-check "a limit on a cgroup that has no memory yet" limit parent --hard 8M
-limit parent/a --hard 6M
+hard=$(with_metadata $((8 * MIB)) 8 2)
+hard_of_a=$(with_metadata $((6 * MIB)) 6 1)
+check "a limit on a cgroup that has no memory yet" limit parent --hard "$hard"
+limit parent/a --hard "$hard_of_a"
 start_in parent/a a
 a_pid=$pid
 start_in parent/b b
@@ -22,17 +24,17 @@ ask a fill 1M
 is "a is held by its own limit" "$(reply_field count)" 6
 ask b fill 1M
 is "b by what is left of the parent's" "$(reply_field count)" 2
-is "the parent is full" "$(system_memory parent)" $((8 * MIB))
+is "the parent is full" "$(account parent usage)" "$hard"
 is "a's limit refused once" "$(account parent/a local_hard_count)" 1
 is "the parent's once, for b" "$(account parent local_hard_count)" 1
 is "b has none" "$(account parent/b hard)" null
-is "b's effective limit is the parent's" "$(account parent/b effective)" $((8 * MIB))
-is "a's is its own" "$(account parent/a effective)" $((6 * MIB))
+is "b's effective limit is the parent's" "$(account parent/b effective)" "$hard"
+is "a's is its own" "$(account parent/a effective)" "$hard_of_a"
 ask a free 0
 ask b alloc 1M
 is "what a gives back, b may have" "${reply%% *}" ok
 
-check "a limit below what is held is accepted" limit parent --hard 4M
+check "a limit below what is held is accepted" limit parent --hard "$(with_metadata $((4 * MIB)) 19 2)"
 is "and takes nothing away" "$(system_memory parent)" $((8 * MIB))
 ask b alloc 4K
 is "but gives no more" "$(reply_field status)" $NO_MEMORY
@@ -70,7 +72,8 @@ check "and why" grep -q 'was removed meanwhile' "$TEST_DIR/err"
 diag "$(cat "$TEST_DIR/err")"
 tell guard exit
 
-limit parent/b --hard 1M
+hard_of_b=$(with_metadata $MIB 1 1)
+limit parent/b --hard "$hard_of_b"
 ask b fill 1M
 is "b is held" "$(reply_field count)" 1
 
@@ -91,7 +94,7 @@ tell free exit
 ask b close
 check "the driver is unloaded" unload_driver
 check "and loaded" load_driver
-is "the limit outlives that" "$(account parent/b hard)" $MIB
+is "the limit outlives that" "$(account parent/b hard)" "$hard_of_b"
 ask b fill 1M
 is "and holds" "$(reply_field count)" 1
 

@@ -11,7 +11,8 @@ needs_accounting
 cgroup_leaf leaf
 watch_events
 
-check "a soft limit is set" limit leaf --soft 4M
+soft=$(with_metadata $((4 * MIB)) 4 1)
+check "a soft limit is set" limit leaf --soft "$soft"
 start_in leaf holder
 holder_pid=$pid
 ask holder alloc 1M 4
@@ -35,7 +36,7 @@ twice_four() {
 	ask holder free all
 }
 quick=$(twice_four)
-check "a throttle is set" limit leaf --soft 4M --throttle 200ms
+check "a throttle is set" limit leaf --soft "$soft" --throttle 200ms
 slow=$(twice_four)
 diag "4 MiB up to the limit and 4 MiB above took $quick ms, and $slow ms with a throttle"
 check "whoever goes on above is slowed" [ "$slow" -ge 200 ]
@@ -54,7 +55,7 @@ if [ -e /proc/sys/abi/vsyscall32 ]; then
 	after=$(account leaf throttled)
 	diag "for which it waited $(((after - before) / 1000000)) ms"
 	check "it is slowed, too" [ $((after - before)) -ge 100000000 ]
-	check "and refused what is too much" limit leaf --hard 8M
+	check "and refused what is too much" limit leaf --hard "$(with_metadata $((8 * MIB)) 8 2)"
 	check "to the block" fails ask narrow alloc 1M
 	limit leaf --hard max
 	ask narrow free all
@@ -65,7 +66,7 @@ tell narrow exit
 gone "$pid"
 
 # The whole delay is for who is an eighth above his limit.
-check "a higher limit" limit leaf --soft 32M
+check "a higher limit" limit leaf --soft "$(with_metadata $((32 * MIB)) 32 1)"
 ask holder alloc 1M 32
 before=$(account leaf throttled)
 ask holder alloc 1M

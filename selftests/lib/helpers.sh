@@ -606,10 +606,20 @@ status_field() { # KEY
 }
 
 # The usage of so many bytes of pages, in so many of the driver's objects, of so many clients of
-# the driver's.
+# the driver's. A build of the driver without its functions' names doesn't tell of its clients.
 with_metadata() { # BYTES OBJECTS CLIENTS
-	echo $(($1 + $1 / PAGE * $(status_field metadata_page) +
-		$2 * $(status_field metadata_object) + $3 * $(status_field metadata_client)))
+	awk -v bytes="$1" -v objects="$2" -v clients="$3" -v page="$PAGE" '
+	$1 ~ /^metadata_/ { each[$1] = $2 }
+	$2 == "nvidia:rmclientConstruct_IMPL" && $3 == "armed" { told = clients }
+	END {
+		printf "%d\n", bytes + bytes / page * each["metadata_page"] +
+			objects * each["metadata_object"] + told * each["metadata_client"]
+	}' "$DEBUGFS/status"
+}
+
+# As the tool prints it for people.
+in_mib() { # BYTES
+	awk -v bytes="$1" 'BEGIN { printf "%.2f MiB", bytes / 1048576 }'
 }
 
 # For eventually(): what a process leaves behind, and what a removed cgroup hands
