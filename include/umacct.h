@@ -19,6 +19,9 @@
  *    none. Its status has versions, states and reasons; USAGE, CHARGED,
  *    MANAGED and METADATA of its own subtree; and no other number. The family
  *    answers in every network namespace.
+ *  - What a view changes of /proc/meminfo, MEMORY_* of a status have as it is,
+ *    whatever view the caller has: who decides by the machine's memory takes
+ *    it from there.
  *
  * Commands:
  *
@@ -149,7 +152,8 @@ enum {
 	UMACCT_A_STATUS_STALE_COUNT,
 	UMACCT_A_STATUS_ACCOUNTS,	/* u32: cgroups with an account */
 	UMACCT_A_STATUS_CLIENTS,	/* u32: processes that hold memory, or held some */
-	UMACCT_A_STATUS_RECORDS,	/* u32: live allocations */
+	/* u32: live allocations; absent to a reader that may not see all */
+	UMACCT_A_STATUS_RECORDS,
 	/* u64, bytes: memory that allocations must leave available; 0 for none */
 	UMACCT_A_STATUS_RESERVE,
 	UMACCT_A_STATUS_RESERVE_COUNT,	/* u64: allocations refused for the reserve */
@@ -177,6 +181,17 @@ enum {
 	UMACCT_A_STATUS_RECLAIMED,
 	/* u64, bytes: the part of usage that the drivers keep beside the pages */
 	UMACCT_A_STATUS_METADATA,
+	/* u64, bytes: MemTotal, as no view changes it; absent to a reader that may not see all */
+	UMACCT_A_STATUS_MEMORY_TOTAL,
+	UMACCT_A_STATUS_MEMORY_FREE,	/* u64, bytes: MemFree; absent as memory-total */
+	/* u64, bytes: MemAvailable; absent as memory-total */
+	UMACCT_A_STATUS_MEMORY_AVAILABLE,
+	UMACCT_A_STATUS_MEMORY_BUFFERS,	/* u64, bytes: Buffers; absent as memory-total */
+	UMACCT_A_STATUS_MEMORY_CACHED,	/* u64, bytes: Cached; absent as memory-total */
+	/* u64, bytes: SReclaimable; absent as memory-total */
+	UMACCT_A_STATUS_MEMORY_SRECLAIMABLE,
+	/* u64, bytes: KReclaimable; absent as memory-total */
+	UMACCT_A_STATUS_MEMORY_KRECLAIMABLE,
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)

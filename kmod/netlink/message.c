@@ -4,8 +4,10 @@
  * include/umacct.h describes.
  */
 #include <linux/cgroup.h>
+#include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/sizes.h>
+#include <linux/vmstat.h>
 
 #include "compat.h"
 #include "hooks/charge.h"
@@ -189,6 +191,42 @@ static void read_own_totals(const struct reader *reader, struct ledger_totals *t
 	raw_spin_unlock_irq(&ledger_lock);
 }
 
+/*
+ * What a view changes of /proc/meminfo, as it is: a view changes what the kernel's functions
+ * say only for those of their callers that answer user space, and this is none of them.
+ */
+static int put_memory_of_machine(struct sk_buff *skb)
+{
+	unsigned long reclaimable = global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
+	long cached = global_node_page_state(NR_FILE_PAGES);
+	struct sysinfo info = { };
+
+	si_meminfo(&info);
+	cached -= info.bufferram;
+#ifdef CONFIG_SWAP
+	cached -= global_node_page_state(NR_SWAPCACHE);
+#endif
+	{
+		const struct u64_attr pages[] = {
+			{ UMACCT_A_STATUS_MEMORY_TOTAL, info.totalram },
+			{ UMACCT_A_STATUS_MEMORY_FREE, info.freeram },
+			{ UMACCT_A_STATUS_MEMORY_AVAILABLE, si_mem_available() },
+			{ UMACCT_A_STATUS_MEMORY_BUFFERS, info.bufferram },
+			{ UMACCT_A_STATUS_MEMORY_CACHED, max(cached, 0L) },
+			{ UMACCT_A_STATUS_MEMORY_SRECLAIMABLE, reclaimable },
+			{ UMACCT_A_STATUS_MEMORY_KRECLAIMABLE,
+			  reclaimable + global_node_page_state(NR_KERNEL_MISC_RECLAIMABLE) },
+		};
+		size_t i;
+
+		for (i = 0; i < ARRAY_SIZE(pages); i++)
+			if (nla_put_u64_64bit(skb, pages[i].type, pages[i].value << PAGE_SHIFT,
+					      UMACCT_A_STATUS_PAD))
+				return -EMSGSIZE;
+	}
+	return 0;
+}
+
 /**
  * message_put_totals() - sums, as attributes of a status
  * @skb: the message
@@ -207,7 +245,9 @@ int message_put_totals(struct sk_buff *skb, const struct reader *reader)
 		read_own_totals(reader, &totals);
 	if (put_status_figures(skb, &totals, reader->all))
 		return -EMSGSIZE;
-	return reader->all ? message_put_pools(skb) : 0;
+	if (!reader->all)
+		return 0;
+	return put_memory_of_machine(skb) ?: message_put_pools(skb);
 }
 
 /**

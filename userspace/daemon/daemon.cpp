@@ -81,8 +81,8 @@ Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
                const std::filesystem::path &root)
     : instance_(root),
       events_(root),
-      connection_(std::move(connect)),
-      machine_(proc, root),
+      connection_(connect),
+      machine_(proc, root, std::move(connect)),
       enforcer_(connection_, machine_, read_policy(policy_files(root)),
                 [](const std::string &line, const Json &event) {
                     const bool failed = event.at("failed").get<bool>();

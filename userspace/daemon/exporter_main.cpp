@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
             throw umacct::Error(umacct::Failure::usage, "where to listen is missing",
                                 "--port 9752, --socket PATH, or --print");
         umacct::Connection connection(umacct::connect_netlink);
-        umacct::Machine machine("/proc", "/");
+        umacct::Machine machine("/proc", "/", umacct::connect_netlink);
         if (options.print)
             fmt::print("{}",
                        umacct::metrics_text(connection, machine,

@@ -215,7 +215,16 @@ Json to_json(const Hook &hook) {
 }
 
 Json to_json(const Status &status) {
-    return document_of(nullptr, status);
+    Json json = document_of(nullptr, status);
+
+    if (status.tells_all())
+        return json;
+    // A 0 that isn't told is no 0.
+    for (const char *key : restricted_keys)
+        json[key] = nullptr;
+    for (Json &hook : json["hooks"])
+        hook["calls"] = hook["missed"] = nullptr;
+    return json;
 }
 
 Json to_json(const Reclaim &reclaim) {

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <utility>
 
+#include "lib/error.h"
+
 namespace umacct {
 
 MemoryController memory_controller(const Cgroups &cgroups, const Account &account) {
@@ -33,13 +35,39 @@ std::string boot_id(const std::filesystem::path &proc) {
     return id;
 }
 
-Machine::Machine(std::filesystem::path proc, std::filesystem::path root)
-    : proc_(std::move(proc)), root_(std::move(root)), cgroups_(proc_), owners_(root_) {}
+Machine::Machine(std::filesystem::path proc, std::filesystem::path root,
+                 Connection::Connect connect)
+    : proc_(std::move(proc)),
+      root_(std::move(root)),
+      connect_(std::move(connect)),
+      cgroups_(proc_),
+      owners_(root_) {}
 
 Meminfo Machine::meminfo() const {
-    std::ifstream file(proc_ / "meminfo");
+    try {
+        return meminfo(connect_ ? Module(connect_()).status() : Status());
+    } catch (const Error &error) {
+        if (error.failure() != Failure::missing && error.failure() != Failure::permission)
+            throw;
+        return meminfo(Status());
+    }
+}
 
-    return Meminfo(file);
+Meminfo Machine::meminfo(const Status &status) const {
+    std::ifstream file(proc_ / "meminfo");
+    Meminfo memory(file);
+
+    for (const auto &[line, bytes] : {std::pair{"MemTotal", status.memory_total},
+                                      {"MemFree", status.memory_free},
+                                      {"MemAvailable", status.memory_available},
+                                      {"Buffers", status.memory_buffers},
+                                      {"Cached", status.memory_cached},
+                                      {"SReclaimable", status.memory_sreclaimable},
+                                      {"KReclaimable", status.memory_kreclaimable}}) {
+        if (bytes)
+            memory.correct(line, *bytes);
+    }
+    return memory;
 }
 
 std::optional<Pressure> Machine::pressure() const {

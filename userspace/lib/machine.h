@@ -11,7 +11,7 @@
 
 #include "lib/host/cgroup.h"
 #include "lib/host/meminfo.h"
-#include "lib/module/model.h"
+#include "lib/module/module.h"
 #include "lib/owners/owners.h"
 #include "lib/owners/target.h"
 
@@ -34,8 +34,10 @@ std::string boot_id(const std::filesystem::path &proc);
 
 class Machine {
 public:
-    /// proc: where procfs is. root: where /sys, /run, /var and the like are.
-    Machine(std::filesystem::path proc, std::filesystem::path root);
+    /// proc: where procfs is. root: where /sys, /run, /var and the like are. connect: asks the
+    /// module, where it may be loaded.
+    Machine(std::filesystem::path proc, std::filesystem::path root,
+            Connection::Connect connect = {});
 
     const Cgroups &cgroups() const { return cgroups_; }
 
@@ -48,7 +50,13 @@ public:
         return resolve_target(target, cgroups_, owners_);
     }
 
+    /// The machine's memory, whatever view the caller's own cgroup has: what a view changes is
+    /// the module's to say. Where it isn't loaded there is no view. A caller that may not see
+    /// all, and so has no figures from the module, gets what /proc/meminfo tells it.
+    /// Asks over a connection of its own: any thread may call it. Throws Error.
     Meminfo meminfo() const;
+    /// The same, for who has the module's answer already.
+    Meminfo meminfo(const Status &status) const;
 
     /// How long tasks wait for memory; empty where the kernel doesn't tell.
     std::optional<Pressure> pressure() const;
@@ -60,6 +68,7 @@ public:
 private:
     std::filesystem::path proc_;
     std::filesystem::path root_;
+    Connection::Connect connect_;
     Cgroups cgroups_;
     Owners owners_;
 };

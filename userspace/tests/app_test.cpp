@@ -397,6 +397,37 @@ TEST_F(App, PsListsTheLargestFirstAndMarksWhatIsGone) {
     EXPECT_NE(ran.out.find("gone (exited)"), std::string::npos);
 }
 
+/// A reader that may not see all: what isn't told to it is 0 in the status.
+TEST_F(App, WhatIsNotVisibleIsNoZero) {
+    const auto hidden = [&](const std::vector<const char *> &words) {
+        const Ran ran = run(words);
+
+        EXPECT_NE((ran.out + ran.err).find("not visible to you"), std::string::npos)
+            << ran.out << ran.err;
+        EXPECT_EQ(ran.out.find(" calls"), std::string::npos) << ran.out;
+        return ran.code;
+    };
+
+    fake_.status.records.reset();
+    fake_.status.pools.reset();
+    fake_.status.accounts = fake_.status.clients = 0;
+    EXPECT_EQ(hidden({}), 0);
+    EXPECT_EQ(run({}).out.find("Reserve"), std::string::npos);
+    EXPECT_EQ(run({}).out.find("0 accounts"), std::string::npos);
+    EXPECT_EQ(hidden({"charge"}), 0);
+    EXPECT_EQ(hidden({"top", "-n", "1"}), 0);
+    EXPECT_EQ(hidden({"reserve"}), 4);
+    hidden({"doctor"});
+    const json status = run_json({"--json"});
+    for (const char *key : {"reserve_bytes", "accounts", "clients", "records", "charge_default",
+                            "driver_usage_bytes", "driver_memory_bytes", "available_bytes"})
+        EXPECT_TRUE(status[key].is_null()) << key;
+    EXPECT_EQ(status["usage_bytes"], fake_.status.usage);
+    EXPECT_TRUE(status["hooks"][0]["calls"].is_null());
+    EXPECT_TRUE(run_json({"top", "-n", "1", "--json"})["reserve_bytes"].is_null());
+    EXPECT_TRUE(run_json({"charge", "--json"})["charge_default"].is_null());
+}
+
 /// Names that tenants choose: with C0 and C1 controls, and ones that turn the direction.
 class Hostile : public App {
 protected:
@@ -824,7 +855,9 @@ TEST_F(Room, PreflightWithLimitsInTheWay) {
     EXPECT_EQ(preflight("100M")["answer"], "yes");
     EXPECT_EQ(preflight("101M")["bound"], "the hard limit of /a.slice");
     fake_.status.reserve = 2 * gib;
-    EXPECT_EQ(preflight("50M")["bound"], "the reserve");
+    fake_.status.available = 2 * gib + 64 * mib;
+    EXPECT_EQ(preflight("64M")["bound"], "the reserve") << "the driver's notes come on top";
+    EXPECT_EQ(preflight("50M")["answer"], "yes") << "a view has taken the reserve off already";
     loaded_ = false;
     EXPECT_EQ(preflight("101M")["answer"], "yes") << "without a module there are no limits";
 }
@@ -1031,6 +1064,25 @@ TEST_F(App, WatchCountsWhatAnOverrunLostThoughNothingFollows) {
 
     const Ran ran = run({"watch"});
     EXPECT_EQ(ran.out.find("the last of"), std::string::npos);
+/// With the tool itself inside of a limited cgroup that has a view.
+TEST_F(Room, NothingIsReadThatAViewChanges) {
+    sandbox_.write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n");
+    sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '50%'\n"
+                                      "[[rule]]\ncgroup = '/a.slice'\nhard = '50%'\n");
+    fake_.status.memory_total = 16 * gib;
+    fake_.status.memory_free = gib;
+    fake_.status.memory_available = 2 * gib;
+    EXPECT_EQ(run_json({"--json"})["memory"]["total_bytes"], 16 * gib);
+    EXPECT_EQ(run_json({"--json"})["memory"]["free_bytes"], gib);
+    EXPECT_EQ(run_json({"top", "-n", "1", "--json"})["memory"]["total_bytes"], 16 * gib);
+    EXPECT_EQ(run_json({"reserve", "--json"})["available_bytes"], 2 * gib);
+    EXPECT_EQ(run_json({"audit", "--json"})["machine"]["total_bytes"], 16 * gib);
+    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], 8 * gib);
+    EXPECT_NE(run({"config", "explain", "/a.slice"}).out.find("hard 8.00 GiB"), std::string::npos);
+    EXPECT_EQ(run({"headroom", "1G"}).code, 5);
+    EXPECT_EQ(run({"preflight", "8G"}).out.find("more than the machine's"), std::string::npos);
+}
+
     EXPECT_NE(ran.out.find("refused 1.00 MiB: 2.00 MiB used of the hard limit 2.00 MiB of /a\n"
                            "8 events were lost"),
               std::string::npos)

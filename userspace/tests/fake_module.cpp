@@ -113,6 +113,7 @@ FakeModule::FakeModule() {
     status.flags = UMACCT_STATUS_MEMCG_V2 | UMACCT_STATUS_KMEM | UMACCT_STATUS_CHARGE_READY |
                    UMACCT_STATUS_VIEW_READY | UMACCT_STATUS_CGROUP_V2 | UMACCT_STATUS_SELFTEST;
     status.pools = 0;
+    status.records = 0;
     status.hooks.push_back({.name = "allocate",
                             .symbol = "nvidia:nv_alloc_pages",
                             .state = UMACCT_HOOK_ARMED,

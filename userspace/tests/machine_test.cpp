@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/machine.h"
 
+#include <cerrno>
+
 #include <gtest/gtest.h>
 
+#include "lib/error.h"
+#include "tests/fake_module.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -19,6 +23,44 @@ TEST(Machine, IsAllBelowOneRoot) {
     EXPECT_EQ(machine.meminfo().free(), 1ULL << 30);
     EXPECT_EQ(machine.proc(), sandbox.proc());
     EXPECT_EQ(machine.root(), sandbox.proc().parent_path());
+}
+
+TEST(Machine, WhatAViewChangesIsTheModulesToSay) {
+    const test::Sandbox sandbox;
+    test::FakeModule module;
+    bool loaded = true;
+    const Machine machine(sandbox.proc(), "/", [&] {
+        if (!loaded)
+            throw Error(Failure::missing, "not loaded");
+        return module.connect();
+    });
+    const auto line = [&](const char *name) { return machine.meminfo().bytes(name); };
+
+    sandbox.write("proc/meminfo", "MemTotal: 600 kB\nMemFree: 7 kB\nMemAvailable: 7 kB\n"
+                                  "Buffers: 0 kB\nCached: 0 kB\nSReclaimable: 0 kB\n"
+                                  "KReclaimable: 0 kB\nShmem: 5 kB\n");
+    module.status.memory_total = 16;
+    module.status.memory_free = 8;
+    module.status.memory_available = 9;
+    module.status.memory_buffers = 1;
+    module.status.memory_cached = 2;
+    module.status.memory_sreclaimable = 3;
+    module.status.memory_kreclaimable = 4;
+    EXPECT_EQ(machine.meminfo().total(), 16U);
+    EXPECT_EQ(machine.meminfo().free(), 8U);
+    EXPECT_EQ(machine.meminfo().available(), 9U);
+    EXPECT_EQ(line("Buffers"), 1U);
+    EXPECT_EQ(line("Cached"), 2U);
+    EXPECT_EQ(line("SReclaimable"), 3U);
+    EXPECT_EQ(line("KReclaimable"), 4U);
+    EXPECT_EQ(line("Shmem"), 5U * 1024) << "no view changes this";
+    EXPECT_EQ(machine.meminfo(Status()).total(), 600U * 1024) << "a caller that may not see all";
+    module.fail_with = EPERM;
+    EXPECT_EQ(machine.meminfo().total(), 600U * 1024);
+    module.fail_with = ENOMEM;
+    EXPECT_THROW(machine.meminfo(), Error) << "not known is not what a view says";
+    loaded = false;
+    EXPECT_EQ(machine.meminfo().total(), 600U * 1024) << "without a module there is no view";
 }
 
 TEST(Machine, LooksForNewNames) {

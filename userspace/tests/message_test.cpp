@@ -106,6 +106,13 @@ TEST(Message, OfAStatus) {
     EXPECT_EQ(s.reason, std::to_string(UMACCT_A_STATUS_REASON));
     EXPECT_EQ(s.flags, UMACCT_A_STATUS_FLAGS);
     EXPECT_EQ(s.pools, UMACCT_A_STATUS_POOLS);
+    EXPECT_EQ(s.memory_total, UMACCT_A_STATUS_MEMORY_TOTAL);
+    EXPECT_EQ(s.memory_free, UMACCT_A_STATUS_MEMORY_FREE);
+    EXPECT_EQ(s.memory_available, UMACCT_A_STATUS_MEMORY_AVAILABLE);
+    EXPECT_EQ(s.memory_buffers, UMACCT_A_STATUS_MEMORY_BUFFERS);
+    EXPECT_EQ(s.memory_cached, UMACCT_A_STATUS_MEMORY_CACHED);
+    EXPECT_EQ(s.memory_sreclaimable, UMACCT_A_STATUS_MEMORY_SRECLAIMABLE);
+    EXPECT_EQ(s.memory_kreclaimable, UMACCT_A_STATUS_MEMORY_KRECLAIMABLE);
 }
 
 TEST(Message, OfAReclaim) {

@@ -36,7 +36,7 @@ std::optional<Account> nearest_above(Module &module, const Cgroups &cgroups, std
 
 Session::Session(const Surroundings &surroundings)
     : connection(surroundings.connect),
-      machine(surroundings.output.proc, surroundings.root),
+      machine(surroundings.output.proc, surroundings.root, surroundings.connect),
       output(surroundings.output),
       open_terminal(surroundings.open_terminal) {}
 

@@ -11,7 +11,7 @@
 namespace umacct {
 
 /// The machine's, as /proc/meminfo says it. A task whose account has a view reads it within its
-/// limit.
+/// limit: Machine::meminfo() is what puts that right.
 class Meminfo {
 public:
     /// Throws Error when the text isn't that of /proc/meminfo.
@@ -19,6 +19,9 @@ public:
 
     /// Bytes of one line ("MemFree"); 0 where the kernel has no such line.
     std::uint64_t bytes(const std::string &name) const;
+
+    /// Puts another source's figure in the place of a line's.
+    void correct(const std::string &name, std::uint64_t bytes) { bytes_[name] = bytes; }
 
     std::uint64_t total() const { return bytes("MemTotal"); }
 

@@ -14,9 +14,7 @@ namespace umacct {
 
 namespace {
 
-/// The driver writes down some 40 bytes for a page of 4 KiB, and the kernel has page tables
-/// and slabs for it: a 64th is more than that. What is taken for it breaks up larger blocks.
-constexpr std::uint64_t overhead_share = 64;
+/// What is taken for the driver's notes breaks up larger blocks.
 constexpr std::uint64_t overhead_least = 2ULL << 20;
 
 std::uint64_t minus(std::uint64_t a, std::uint64_t b) {

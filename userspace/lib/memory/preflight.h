@@ -16,6 +16,10 @@ namespace umacct {
 /// What NVIDIA's driver takes memory in, for models.
 constexpr std::uint64_t default_block = 2ULL << 20;
 
+/// The driver writes down some 40 bytes for a page of 4 KiB, and the kernel has page tables
+/// and slabs for it: a 64th is more than that.
+constexpr std::uint64_t overhead_share = 64;
+
 /// "2M": a power of two, from a page on. Throws Error (usage).
 std::uint64_t parse_block(const std::string &text);
 

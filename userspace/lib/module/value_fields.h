@@ -49,6 +49,13 @@ void fields(auto &way, Is<Status> auto &status) {
     way(UMACCT_A_STATUS_EVENTS_SENT, "events_sent", status.events_sent);
     way(UMACCT_A_STATUS_EVENTS_LOST, "events_lost", status.events_lost);
     way(UMACCT_A_STATUS_HOOK, "hooks", status.hooks);
+    way(UMACCT_A_STATUS_MEMORY_TOTAL, status.memory_total);
+    way(UMACCT_A_STATUS_MEMORY_FREE, status.memory_free);
+    way(UMACCT_A_STATUS_MEMORY_AVAILABLE, status.memory_available);
+    way(UMACCT_A_STATUS_MEMORY_BUFFERS, status.memory_buffers);
+    way(UMACCT_A_STATUS_MEMORY_CACHED, status.memory_cached);
+    way(UMACCT_A_STATUS_MEMORY_SRECLAIMABLE, status.memory_sreclaimable);
+    way(UMACCT_A_STATUS_MEMORY_KRECLAIMABLE, status.memory_kreclaimable);
 }
 
 void fields(auto &way, Is<Account> auto &account) {
@@ -126,6 +133,25 @@ void fields(auto &way, Is<Event> auto &event) {
     way(UMACCT_A_EVENT_LIMIT, "limit_bytes", event.limit);
     way(UMACCT_A_EVENT_COUNT, "count", event.count);
 }
+
+/// Keys of a status in JSON, of what a reader that may not see all isn't told.
+inline constexpr const char *restricted_keys[] = {
+    "driver_usage_bytes",
+    "driver_peak_bytes",
+    "untracked_bytes",
+    "untracked_count",
+    "stale_count",
+    "accounts",
+    "clients",
+    "records",
+    "reserve_bytes",
+    "reserve_count",
+    "charge_default",
+    "events_sent",
+    "events_lost",
+    "unattributed_count",
+    "available_bytes",
+};
 
 void fields(auto &way, Is<Flags> auto &flags) {
     way("memcg_v2", (flags.bits & UMACCT_STATUS_MEMCG_V2) != 0);

@@ -72,8 +72,8 @@ struct Status {
     std::uint32_t accounts = 0;
     /// processes that hold memory, or held some
     std::uint32_t clients = 0;
-    /// live allocations
-    std::uint32_t records = 0;
+    /// live allocations; empty to a reader that may not see all
+    std::optional<std::uint32_t> records;
     /// memory that allocations must leave available; 0 for none
     std::uint64_t reserve = 0;
     /// allocations refused for the reserve
@@ -96,6 +96,20 @@ struct Status {
     std::optional<std::uint64_t> pools;
     /// the part of usage that the drivers keep beside the pages
     std::uint64_t metadata = 0;
+    /// MemTotal, as no view changes it; empty to a reader that may not see all
+    std::optional<std::uint64_t> memory_total;
+    /// MemFree; empty as memory-total
+    std::optional<std::uint64_t> memory_free;
+    /// MemAvailable; empty as memory-total
+    std::optional<std::uint64_t> memory_available;
+    /// Buffers; empty as memory-total
+    std::optional<std::uint64_t> memory_buffers;
+    /// Cached; empty as memory-total
+    std::optional<std::uint64_t> memory_cached;
+    /// SReclaimable; empty as memory-total
+    std::optional<std::uint64_t> memory_sreclaimable;
+    /// KReclaimable; empty as memory-total
+    std::optional<std::uint64_t> memory_kreclaimable;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }
@@ -104,6 +118,10 @@ struct Status {
     std::uint64_t system() const { return usage - managed - metadata; }
 
     bool has(umacct_status_flags flag) const { return (flags & flag) != 0; }
+
+    /// Whether the reader may see all. Else what is told is of its own cgroup and those
+    /// below it, and every other number is 0 because it isn't told.
+    bool tells_all() const { return records.has_value(); }
 };
 
 struct Account {

@@ -104,9 +104,11 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
 
     const Status status = module.status();
     output.warn_if_degraded(status);
+    if (!status.tells_all())
+        output.note("what the driver took for others is not visible to you: it is unexplained");
     // Reading it makes the kernel fold its per-CPU counters into the ones read next.
     std::ifstream(machine.proc() / "sys/vm/stat_refresh").peek();
-    const Meminfo memory = machine.meminfo();
+    const Meminfo memory = machine.meminfo(status);
     std::ifstream zoneinfo(machine.proc() / "zoneinfo");
     std::ifstream vmstat(machine.proc() / "vmstat");
     std::ifstream slabinfo(machine.proc() / "slabinfo");

@@ -42,4 +42,10 @@ std::string size_or_unknown(const std::optional<std::uint64_t> &bytes) {
     return bytes ? format_size(*bytes) : "unknown";
 }
 
+std::string reserve_text(const Status &status, std::string (*size)(std::uint64_t bytes)) {
+    return !status.tells_all()   ? "not visible to you"
+           : status.reserve == 0 ? "off"
+                                 : size(status.reserve);
+}
+
 } // namespace umacct::tool

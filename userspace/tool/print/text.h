@@ -27,4 +27,7 @@ std::string format_known(const std::optional<std::uint64_t> &bytes);
 /// The same in a sentence: "unknown" then.
 std::string size_or_unknown(const std::optional<std::uint64_t> &bytes);
 
+/// "8.00 GiB", "off", or that the caller may not see it.
+std::string reserve_text(const Status &status, std::string (*size)(std::uint64_t bytes));
+
 } // namespace umacct::tool

@@ -87,7 +87,7 @@ std::vector<Item> legend(const TopSample &sample) {
                          part.bytes > 0 ? part.tone : Tone::plain});
     });
     items.push_back(reserve == 0
-                        ? Item{"reserve off"}
+                        ? Item{"reserve " + reserve_text(sample.status, format_short)}
                         : Item{fmt::format("{} reserve {}", reserve_glyph(), format_short(reserve)),
                                sample.available < reserve ? Tone::refused : Tone::plain});
     return items;

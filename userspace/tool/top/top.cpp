@@ -78,7 +78,6 @@ private:
     TopSample read_once() {
         const std::optional<std::uint64_t> subtree =
             target_ ? std::optional(target_->id) : std::nullopt;
-        const Meminfo memory = machine_.meminfo();
         TopSample sample;
 
         sample.status = connection_.module().status();
@@ -87,6 +86,7 @@ private:
         sample.binders = {connection_.module(), machine_.owners(), sample.accounts};
         sample.time = Clock::now();
         sample.total = memory.total();
+        const Meminfo memory = machine_.meminfo(sample.status);
         sample.free = memory.free();
         sample.available = memory.available();
         for (const Account &account : sample.accounts)
@@ -114,6 +114,11 @@ void refresh(Reader &reader, TopModel &model) {
 // --- one refresh after the other, for pipes and for terminals without a screen --------
 
 void print_document(const Machine &machine, const Output &output, const TopModel &model) {
+/// null where the caller may not see it.
+Json if_told(const Status &status, std::uint64_t bytes) {
+    return status.tells_all() ? Json(bytes) : Json(nullptr);
+}
+
     const TopSample &sample = *model.sample();
     const Status &status = sample.status;
 
@@ -125,9 +130,9 @@ void print_document(const Machine &machine, const Output &output, const TopModel
                 {"usage_bytes", status.usage},
                 {"charged_bytes", status.charged},
                 {"uncharged_bytes", status.uncharged()},
-                {"driver_usage_bytes", status.driver_usage},
+                {"driver_usage_bytes", if_told(status, status.driver_usage)},
                 {"managed_bytes", status.managed},
-                {"reserve_bytes", status.reserve}},
+                {"reserve_bytes", if_told(status, status.reserve)}},
                model.processes ? "clients" : "accounts", model.all_rows(),
                [](const Row &row) -> Json {
                    return {{"rate_bytes_per_second", row.rate ? Json(*row.rate) : Json(nullptr)}};
@@ -139,10 +144,11 @@ void print_machine(const Output &output, const TopSample &sample) {
 
     fmt::print(output.out, "memory  {} available of {}, reserve {}\n",
                format_size(sample.available), format_size(sample.total),
-               status.reserve == 0 ? "off" : format_size(status.reserve));
-    fmt::print(output.out, "driver  {} uncharged, {} charged, {} its own\n\n",
+               reserve_text(status, format_size));
+    fmt::print(output.out, "driver  {} uncharged, {} charged{}\n\n",
                format_size(status.uncharged()), format_size(status.charged),
-               format_size(status.driver_usage));
+               status.tells_all() ? fmt::format(", {} its own", format_size(status.driver_usage))
+                                  : " in your cgroup and below it");
 }
 
 /// Throws Error (usage) where there is no such column.

@@ -28,7 +28,9 @@ bool is_worth_listing(const Account &account) {
 int list(Session &session, const ModeOptions &options) {
     const Status status = session.module().status();
     const std::string &why_not = status.charge_reason;
-    std::string head = fmt::format("default for the machine: {}\n", name_of(status.charge_default));
+    const std::string_view now =
+        status.tells_all() ? name_of(status.charge_default) : "not visible to you";
+    std::string head = fmt::format("default for the machine: {}\n", now);
 
     if (!why_not.empty())
         head += fmt::format("charging can't be switched on: {}\n", printable(why_not));
@@ -37,7 +39,7 @@ int list(Session &session, const ModeOptions &options) {
         {.worth = is_worth_listing,
          .columns = {"name", "charge", "charging", "charged", "uncharged"},
          .head = head,
-         .members = {{"charge_default", name_of(status.charge_default)},
+         .members = {{"charge_default", status.tells_all() ? Json(now) : Json(nullptr)},
                      {"charge_ready", status.has(UMACCT_STATUS_CHARGE_READY)},
                      {"native_charge", status.has(UMACCT_STATUS_NATIVE_CHARGE)},
                      {"charge_reason", why_not.empty() ? Json(nullptr) : Json(why_not)}}});

@@ -27,7 +27,6 @@ namespace umacct::tool {
 namespace {
 
 constexpr std::size_t holders_shown = 5;
-constexpr std::uint64_t overhead_share = 64; ///< what the driver may take beside, for the reserve
 
 struct Options {
     std::string size;
@@ -85,17 +84,15 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
 }
 
 /// For who asks: a service's own cgroup, in its ExecStartPre=.
-std::vector<Bound> bounds_of(Module &module, const Machine &machine, std::uint64_t bytes) {
+std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine &machine,
+                             std::uint64_t bytes) {
     const Cgroups &cgroups = machine.cgroups();
-    const Status status = module.status();
     std::vector<Bound> bounds;
 
     if (status.reserve > 0) {
-        const Meminfo memory = machine.meminfo();
-        const std::uint64_t available = memory.available() + status.pools.value_or(0);
-        const std::uint64_t kept =
-            status.reserve + memory.bytes("CmaFree") + bytes / overhead_share;
-        const std::uint64_t left = available - std::min(available, kept);
+        // As the module compares them.
+        const std::uint64_t kept = status.reserve + bytes / overhead_share;
+        const std::uint64_t left = status.available - std::min(status.available, kept);
 
         bounds.push_back({.what = "the reserve", .left = left, .after_reclaim = left});
     }
@@ -313,7 +310,11 @@ int preflight(Session &session, const Options &options) {
     std::optional<Fixed> fixed;
 
     try {
-        bounds = bounds_of(session.module(), machine, asked.bytes);
+        const Status status = session.module().status();
+
+        if (!status.tells_all())
+            output.note("the reserve is not visible to you, and not reckoned with");
+        bounds = bounds_of(session.module(), status, machine, asked.bytes);
         accounts = session.module().accounts();
     } catch (const Error &error) {
         if (error.failure() != Failure::missing)

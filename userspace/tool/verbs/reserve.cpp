@@ -28,6 +28,8 @@ std::string format_reserve(std::uint64_t bytes) {
 int reserve(Session &session, const std::optional<std::string> &size) {
     Module &module = session.module();
     const Output &output = session.output;
+    if (!size && !status.tells_all())
+        throw Error(Failure::permission, "the reserve is not visible to you", "it takes root");
     const Status before = module.status();
     Status status = before;
     Enforcement made;
@@ -40,7 +42,7 @@ int reserve(Session &session, const std::optional<std::string> &size) {
         status = module.status();
     }
 
-    const std::uint64_t available = session.machine.meminfo().available();
+    const std::uint64_t available = session.machine.meminfo(status).available();
     const Json pools_json = status.pools ? Json(*status.pools) : Json(nullptr);
     if (output.json)
         output.document(merged({{"reserve_bytes", status.reserve},

@@ -40,8 +40,9 @@ void keep_top(std::vector<T> &all, std::uint64_t T::*bytes) {
 }
 
 Summary read_summary(Module &module, const Machine &machine) {
-    Summary summary{.status = module.status(),
-                    .memory = machine.meminfo(),
+    const Status status = module.status();
+    Summary summary{.status = status,
+                    .memory = machine.meminfo(status),
                     .accounts = module.accounts(),
                     .clients = module.clients()};
 
@@ -67,7 +68,8 @@ void print_summary_json(const Machine &machine, Output &output, const Summary &s
     json["memory"] = {{"total_bytes", summary.memory.total()},
                       {"free_bytes", summary.memory.free()},
                       {"available_bytes", summary.memory.available()}};
-    json["driver_memory_bytes"] = driver_memory(summary.status);
+    json["driver_memory_bytes"] =
+        summary.status.tells_all() ? Json(driver_memory(summary.status)) : Json(nullptr);
     json["warnings"] = warnings(summary.status);
     json["top_accounts"] = all(summary.accounts);
     json["top_clients"] = all(summary.clients);
@@ -105,14 +107,23 @@ void print_figures(const Output &output, const Summary &summary) {
     figures.add({"Machine memory", format_size(summary.memory.total())});
     figures.add({"  free", format_size(summary.memory.free())});
     figures.add({"  available", format_size(summary.memory.available())});
-    figures.add({"Driver memory", format_size(driver_memory(status))});
-    figures.add({"  of accounts", format_size(status.usage),
-                 fmt::format("{}, {}", counted(status.accounts, "account", "accounts"),
-                             counted(status.clients, "process", "processes"))});
+    if (status.tells_all()) {
+        figures.add({"Driver memory", format_size(driver_memory(status))});
+        figures.add({"  of accounts", format_size(status.usage),
+                     fmt::format("{}, {}", counted(status.accounts, "account", "accounts"),
+                                 counted(status.clients, "process", "processes"))});
+    } else {
+        figures.add({"Driver memory", format_size(status.usage), "of your cgroup and below it"});
+    }
     figures.add({"    charged", format_size(status.charged), "memory.current sees it"});
     figures.add({"    uncharged", format_size(status.uncharged()), "memory.current doesn't"});
     figures.add({"    managed", format_size(status.managed), "nvidia-uvm's pages"});
     figures.add({"    metadata", format_size(status.metadata), "kept beside the pages"});
+    if (!status.tells_all()) {
+        figures.print(output);
+        fmt::print(output.out, "The rest of the machine is not visible to you: it takes root.\n");
+        return;
+    }
     figures.add({"  the driver's own", format_size(status.driver_usage),
                  fmt::format("peak {}", format_size(status.driver_peak))});
     // A driver that has none needs no line of its own.

@@ -182,7 +182,7 @@ std::uint64_t size_of(const std::string &text) {
 
 /// Throws Error where the proof can't be made, or would hurt.
 void require(const Machine &machine, const Status &status, std::uint64_t size) {
-    const std::uint64_t available = machine.meminfo().available();
+    const std::uint64_t available = machine.meminfo(status).available();
     const std::uint64_t needed = status.reserve + times_available * size;
 
     if (status.driver_state == UMACCT_DRIVER_ABSENT)
