@@ -88,11 +88,13 @@ check "no cgroup is left" fails left_behind
 check "and no child" fails sh -c "ps | grep -q '[s]leep 100'"
 umacct run --name "run-test-$$" --report /dev/full sh -c 'exit 7' 2>"$TEST_DIR/err"
 is "a report that can't be written: the exit code" $? 7
-check "is told of" grep -q "no report: --report: '/dev/full' can't be written" "$TEST_DIR/err"
+check "is told of" grep -q "no report: --report: cannot write '/dev/full'" "$TEST_DIR/err"
 
 umacct run --json --report "$TEST_DIR/report" --hard 4M -- rmtool "fill 1M" >/dev/null 2>"$TEST_DIR/err"
 is "--report: the report is in the file" "$(json_field peak <"$TEST_DIR/report")" $((4 * MIB))
 is "and nothing else is said" "$(cat "$TEST_DIR/err")" ""
+umacct run -q --report "$TEST_DIR/report" --user nobody sh -c 'ls -l /proc/self/fd' >"$TEST_DIR/out"
+check "the command of another user has no file of root's open" fails grep -q "$TEST_DIR/report" "$TEST_DIR/out"
 is "--quiet says nothing" "$(umacct run -q true 2>&1)" ""
 # shellcheck disable=SC2016 # expands in the command
 is "--user: whom the command runs as" \

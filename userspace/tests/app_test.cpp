@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"run", "--user", "4294967295", "true"}, 125, "--user: there is no user"},
         Wrong{{"run", "--user", "4294967296", "true"}, 125, "--user: there is no user"},
         Wrong{{"run", "--user", "18446744073709551616", "true"}, 125, "--user: there is no user"},
-        Wrong{{"run", "--report", "/nowhere/at/all", "true"}, 125, "--report: '/nowhere"},
+        Wrong{{"run", "--report", "/nowhere/at/all", "true"}, 125, "--report: cannot write"},
         Wrong{{"watch", "now"}, 1, "TARGET 'now'"}));
 
 TEST_F(App, TheCommandsWordsAreItsOwn) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/host/process.h"
 
+#include <cerrno>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -43,6 +47,24 @@ TEST(Process, DropsAllThatMakesItSomebody) {
         },
         5s, 100);
     EXPECT_EQ(who, "yes 1000 65534 0 no");
+}
+
+// A command of another user's could type into the terminal of whoever started it.
+TEST(Process, TypesIntoNoTerminalWhereThatIsForbidden) {
+    const auto errors = answer_of_child(
+        [] {
+            const auto error_of = [](unsigned long request) {
+                return ioctl(-1, request, "x") < 0 ? std::to_string(errno) + " " : "0 ";
+            };
+            const std::string before = error_of(TIOCSTI);
+
+            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            const std::string done = yes_or_no(forbid_typing()) + " ";
+            return before + done + error_of(TIOCSTI) + error_of(TIOCGWINSZ);
+        },
+        5s, 100);
+
+    EXPECT_EQ(errors, fmt::format("{} yes {} {} ", EBADF, EPERM, EBADF));
 }
 
 TEST(Process, AnswersWholeOrNotAtAll) {

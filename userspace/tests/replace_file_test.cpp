@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/host/process.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -40,6 +41,19 @@ TEST(ReplaceFile, WhereItCannotBeWritten) {
     fs::create_directory(sandbox.root() / "folder");
     EXPECT_EQ(replace_file(sandbox.root() / "folder", "text"), EISDIR);
     EXPECT_TRUE(fs::is_directory(sandbox.root() / "folder"));
+}
+
+TEST(ReplaceFile, SaysWhyItsFolderCannotBeMade) {
+    const test::Sandbox sandbox;
+    const fs::path file = sandbox.root() / "closed/new/state";
+
+    fs::create_directory(sandbox.root() / "closed");
+    fs::permissions(sandbox.root() / "closed", fs::perms(0555));
+    if (geteuid() == 0 && seteuid(nobody) != 0)
+        GTEST_SKIP() << "root may write anywhere";
+    EXPECT_EQ(replace_file(file, "text"), EACCES);
+    if (getuid() == 0)
+        ASSERT_EQ(seteuid(0), 0);
 }
 
 } // namespace

@@ -3,11 +3,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -147,8 +154,15 @@ void Pipe::close_all_but_write() const {
 }
 
 Process::~Process() {
-    if (pid_ > 0 && kill(pid_, SIGKILL) == 0)
-        waitpid(pid_, nullptr, 0);
+    constexpr std::chrono::microseconds first(50);
+    constexpr std::chrono::microseconds last(500'000);
+
+    if (pid_ <= 0 || kill(pid_, SIGKILL) != 0)
+        return;
+    // Of one that waits for a file system that doesn't answer, no signal makes an end: nobody
+    // waits for that. It is init's when we end.
+    for (auto pause = first; pause < last && waitpid(pid_, nullptr, WNOHANG) == 0; pause *= 2)
+        std::this_thread::sleep_for(pause);
 }
 
 std::optional<int> Process::exit_code() {
@@ -176,6 +190,43 @@ bool drop_privileges(uid_t user) {
     // A change of user takes it away.
     prctl(PR_SET_PDEATHSIG, signal);
     return true;
+}
+
+bool forbid_typing() {
+#ifdef __x86_64__
+    constexpr unsigned native = AUDIT_ARCH_X86_64;
+    constexpr unsigned compat = AUDIT_ARCH_I386;
+#else
+    constexpr unsigned native = AUDIT_ARCH_AARCH64;
+    constexpr unsigned compat = AUDIT_ARCH_ARM;
+#endif
+    constexpr unsigned compat_ioctl = 54; // of i386 and of arm
+    constexpr unsigned x32 = 0x40000000;  // and above: the same calls by other numbers
+    const auto load = [](std::size_t offset) {
+        return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offset));
+    };
+    const auto equal = [](unsigned value, std::uint8_t then, std::uint8_t otherwise) {
+        return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, otherwise);
+    };
+    constexpr sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    constexpr sock_filter deny = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    std::array filter{
+        load(offsetof(seccomp_data, arch)),
+        equal(native, 0, 3), // how many to skip where it is so, and where it isn't
+        load(offsetof(seccomp_data, nr)),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 7, 0),
+        equal(SYS_ioctl, 3, 5),
+        equal(compat, 0, 4),
+        load(offsetof(seccomp_data, nr)),
+        equal(compat_ioctl, 0, 2),
+        load(offsetof(seccomp_data, args) + sizeof(seccomp_data::args[0])),
+        equal(TIOCSTI, 1, 0),
+        allow,
+        deny,
+    };
+    const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
 std::optional<std::string> answer_of_child(const std::function<std::string()> &work,

@@ -13,7 +13,9 @@ int replace_file(const fs::path &file, const std::string &text) {
     std::error_code error;
     fs::path next = file;
 
-    fs::create_directories(file.parent_path(), error);
+    // Where there is no folder and none can be made, that is what is wrong.
+    if (!fs::create_directories(file.parent_path(), error) && error)
+        return error.value();
     next += ".new";
     errno = 0;
     std::ofstream out(next);

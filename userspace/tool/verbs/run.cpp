@@ -2,12 +2,13 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <fstream>
 #include <memory>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/ostream.h>
 #include <grp.h>
 #include <nlohmann/json.hpp>
@@ -73,8 +74,15 @@ User find_user(const std::string &name) {
     return User{entry->pw_name, entry->pw_dir, entry->pw_shell, entry->pw_uid, entry->pw_gid};
 }
 
+bool has_terminal() {
+    return FileDescriptor(open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)).get() >= 0;
+}
+
 /// In the child: becomes the user, as far as programs ask; 0, or an errno.
 int become(const User &user) {
+    // The terminal stays the caller's.
+    if (has_terminal() && user.uid != getuid() && !forbid_typing())
+        return errno;
     if (initgroups(user.name.c_str(), user.gid) != 0 ||
         setresgid(user.gid, user.gid, user.gid) != 0 ||
         setresuid(user.uid, user.uid, user.uid) != 0)
@@ -154,8 +162,9 @@ int wait_for(Process &process, const SignalGuard &signals) {
 
 /// What the command took. It ended as it ended, whatever becomes of this.
 void report(Module &module, const Machine &machine, const Output &output, const Options &options,
-            std::ofstream &file, const Target &target, int exit_code) {
-    std::ostream &out = options.report.empty() ? output.err : file;
+            const FileDescriptor &file, const Target &target, int exit_code) {
+    std::ostringstream text;
+    std::ostream &out = options.report.empty() ? output.err : text;
 
     if (options.quiet && options.report.empty())
         return;
@@ -172,25 +181,32 @@ void report(Module &module, const Machine &machine, const Output &output, const 
                            ? ""
                            : fmt::format(" (hard limit {}, reserve {})",
                                          format_limit(account.effective), account.reserve_count));
-        if (!options.report.empty() && !file.flush())
+        if (const std::string line = text.str();
+            !options.report.empty() &&
+            write(file.get(), line.data(), line.size()) < static_cast<ssize_t>(line.size()))
             throw Error(Failure::failed,
-                        fmt::format("--report: '{}' can't be written", options.report));
+                        fmt::format("--report: cannot write '{}': {}", options.report,
+                                    std::generic_category().message(errno)));
     } catch (const std::exception &error) {
         fmt::print(output.err, "umacct: no report: {}\n", printable(error.what()));
     }
 }
 
-/// What was in the file is lost.
-std::ofstream open_report(const Options &options) {
-    std::ofstream file;
+/// What was in the file is lost. The command doesn't inherit it: it may run as another user,
+/// who must not write to what only we may open.
+FileDescriptor open_report(const Options &options) {
+    constexpr mode_t everybody_reads = 0666; // less the umask
 
     if (options.report.empty())
-        return file;
-    file.open(options.report);
-    if (!file)
-        throw Error(Failure::failed, fmt::format("--report: '{}' can't be written", options.report),
+        return FileDescriptor(-1);
+    const int fd =
+        open(options.report.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, everybody_reads);
+    if (fd < 0)
+        throw Error(Failure::failed,
+                    fmt::format("--report: cannot write '{}': {}", options.report,
+                                std::generic_category().message(errno)),
                     "name a file in a directory that you may write to");
-    return file;
+    return FileDescriptor(fd);
 }
 
 AccountChange parse_change(const Options &options) {
@@ -227,7 +243,7 @@ int run(Session &session, const Options &options) {
     const std::optional<User> user =
         options.user ? std::optional(find_user(*options.user)) : std::nullopt;
     Module &module = session.module(); // before anything is made: it may be missing
-    std::ofstream file = open_report(options);
+    const FileDescriptor file = open_report(options);
     const SignalGuard signals;
     Command command(words, user, signals);
     const Process holder([parent = getpid()] { hold_cgroup(parent); });
