@@ -63,23 +63,31 @@ install-source: install-conf
 dkms-install: install-tool install-source
 	dkms install umacct/$(VERSION)
 
-# What runs is stopped first; below DESTDIR nothing does.
+# Versions of the module's source that "make dkms-install" put there, this one's and older ones;
+# what is a package's is left to it.
+INSTALLED_SOURCES = $(foreach source,$(wildcard $(DESTDIR)/usr/src/umacct-*),\
+	$(if $(shell dpkg-query -S $(source)/dkms.conf 2>/dev/null),,$(source)))
+
+# What runs is stopped first; below DESTDIR nothing does. A module that DKMS built goes with its
+# source; "make install" puts the other into updates/ (before Linux 6.3, extra/).
 uninstall:
 	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || for service in umacctd umacct-exporter; do \
 		! systemctl cat $$service.service >/dev/null 2>&1 || \
 			systemctl disable --now $$service.service || exit; done
 	[ "$(DESTDIR)" ] || ! [ -e /sys/module/umacct ] || rmmod umacct
-	[ "$(DESTDIR)" ] || ! [ -d $(DKMS_SOURCE) ] || dkms remove umacct/$(VERSION) --all
-	rm -rf $(DESTDIR)$(DKMS_SOURCE) $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
+	[ "$(DESTDIR)" ] || for source in $(notdir $(INSTALLED_SOURCES)); do \
+		! [ -d /var/lib/dkms/umacct/$${source#umacct-} ] || \
+			dkms remove umacct/$${source#umacct-} --all || exit; done
+	rm -rf $(INSTALLED_SOURCES) $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
 	! cmp -s packaging/modprobe.conf $(DESTDIR)/etc/modprobe.d/umacct.conf || \
 		rm $(DESTDIR)/etc/modprobe.d/umacct.conf
 	! cmp -s packaging/umacct.toml $(DESTDIR)/etc/umacct.toml || rm $(DESTDIR)/etc/umacct.toml
-	! [ -d $(DESTDIR)/lib/modules ] || \
-		find $(DESTDIR)/lib/modules -name 'umacct.ko*' -delete
+	rm -f $(DESTDIR)/lib/modules/*/updates/umacct.ko* $(DESTDIR)/lib/modules/*/extra/umacct.ko*
 	[ "$(DESTDIR)" ] || depmod -a
 	! [ -e $(BUILD)/install_manifest.txt ] || \
 		sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | xargs rm -f
-	rm -rf $(DESTDIR)$(PREFIX)/share/umacct
+	rm -rf $(DESTDIR)$(PREFIX)/share/umacct $(DESTDIR)/run/umacctd \
+		$(DESTDIR)/run/private/umacctd $(DESTDIR)/run/umacct.toml.d
 	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || systemctl daemon-reload
 
 # Built in a copy, so that nothing of it lies here; what did not change is not built again.
