@@ -35,16 +35,19 @@ is "plain: with a memory.max of 8 MiB" "$(step plain memory_max)" $((8 * MIB))
 check "plain: memory.current rose by what the process itself took" \
 	[ "$(step plain seen)" -lt $((MIB / 2 + CHARGED_AHEAD)) ]
 is "plain: memory.max was never reached" "$(step plain events_max)" 0
-is "plain: umacct has every byte" "$(moment plain during usage)" $((16 * MIB))
+is "plain: umacct has every byte" "$(moment plain during usage)" "$(with_metadata $((16 * MIB)) 16 1)"
+is "plain: and says what of them is metadata" "$(moment plain during metadata)" \
+	$(($(with_metadata $((16 * MIB)) 16 1) - 16 * MIB))
 is "plain: none of them charged" "$(moment plain during charged)" 0
 within "plain: MemFree fell by them" \
 	$(($(moment plain before memory_free) - $(moment plain during memory_free))) \
 	$((16 * MIB)) $((4 * MIB))
 
 is "limit: it holds" "$(step limit finding)" holds
-is "limit: to the byte" "$(moment limit during usage)" $((8 * MIB))
+# Of 8 MiB, the metadata takes less than one.
+is "limit: to the byte" "$(moment limit during usage)" "$(with_metadata $((7 * MIB)) 7 1)"
 is "limit: the driver said out of memory" "$(step limit driver_status)" $((NO_MEMORY))
-is "limit: all of it is back" "$(moment limit after usage)" 0
+is "limit: all of it is back but its client" "$(moment limit after usage)" "$(with_metadata 0 0 1)"
 
 is "charge: it holds" "$(step charge finding)" holds
 check "charge: less than memory.max was taken" \

@@ -21,8 +21,9 @@ public:
     bool charges = false;   ///< by itself
     bool can_charge = true; ///< when umacct tells it to
     bool keeps_limit = true;
-    bool kills = false; ///< instead of refusing
-    bool leaks = false; ///< what is freed stays
+    bool kills = false;     ///< instead of refusing
+    bool leaks = false;     ///< what is freed stays
+    bool too_early = false; ///< refuses an allocation that would fit
     std::uint32_t refusal = 0x51;
     std::uint64_t room = UMACCT_UNLIMITED; ///< what something above lets through
 
@@ -40,38 +41,47 @@ public:
         const bool seen = charges || charging_;
         std::uint64_t most = room;
 
-        if (keeps_limit)
-            most = std::min(most, hard_);
+        // As many whole allocations as fit with their metadata.
+        if (keeps_limit && hard_ != UMACCT_UNLIMITED)
+            most = std::min(most, (hard_ - client) / (mib + kept) * mib);
         if (seen && most > memory_max_ - own) {
             most = memory_max_ / mib * mib - mib;
             ++(kills ? events_.oom_kills : events_.max);
         }
-        usage_ = std::min(bytes, most);
-        charged_ = seen ? usage_ : 0;
-        return {.bytes = usage_, .status = usage_ == bytes ? 0 : refusal};
+        const std::uint64_t given = std::min(bytes, most) - (too_early ? mib : 0);
+        metadata_ = client + given / mib * kept;
+        usage_ = given + metadata_;
+        charged_ = seen ? given : 0;
+        return {.bytes = given, .status = given == bytes ? 0 : refusal};
     }
 
     void free_all() override {
-        if (!leaks)
-            usage_ = charged_ = 0;
+        if (leaks)
+            return;
+        usage_ = metadata_ = client;
+        charged_ = 0;
     }
 
     Figures figures() override {
         return {.memory_current = own + charged_,
                 .memory_free = 1000 * mib - usage_,
                 .usage = usage_,
-                .charged = charged_};
+                .charged = charged_,
+                .metadata = metadata_};
     }
 
     MemoryEvents events() override { return events_; }
 
 private:
     static constexpr std::uint64_t own = 300ULL * 1024;
+    static constexpr std::uint64_t client = 6144;
+    static constexpr std::uint64_t kept = 13'940; ///< beside the pages of one allocation
     std::uint64_t memory_max_ = UMACCT_UNLIMITED;
     std::uint64_t hard_ = UMACCT_UNLIMITED;
     bool charging_ = false;
     std::uint64_t usage_ = 0;
     std::uint64_t charged_ = 0;
+    std::uint64_t metadata_ = 0;
     MemoryEvents events_{.max = 7, .oom_kills = 0};
 };
 
@@ -93,9 +103,15 @@ TEST(Verify, ABlindMachineThatUmacctMends) {
     EXPECT_EQ(steps[0].got.bytes, size);
     EXPECT_EQ(steps[0].memory_max, size / 2);
     EXPECT_EQ(steps[0].seen(), 0U);
-    EXPECT_EQ(steps[0].before.memory_free - steps[0].during.memory_free, size);
+    EXPECT_EQ(steps[0].before.memory_free - steps[0].during.memory_free,
+              size + steps[0].during.metadata);
     EXPECT_EQ(steps[1].finding, Finding::holds);
-    EXPECT_EQ(steps[1].during.usage, size / 2);
+    // Half of the size is 16 MiB; the metadata leaves room for 15.
+    EXPECT_EQ(steps[1].got.bytes, size / 2 - mib);
+    EXPECT_EQ(steps[1].during.usage, steps[1].got.bytes + steps[1].during.metadata);
+    EXPECT_NE(steps[1].text.find("let 15.00 MiB and 210.20 KiB of metadata through"),
+              std::string::npos)
+        << steps[1].text;
     EXPECT_EQ(steps[1].memory_max, UMACCT_UNLIMITED);
     EXPECT_EQ(steps[2].finding, Finding::holds);
     EXPECT_EQ(steps[2].seen(), steps[2].got.bytes);
@@ -125,6 +141,13 @@ TEST(Verify, ALimitThatRefusesTooEarlyIsNoticed) {
 
     cgroup.room = 4 * mib;
     EXPECT_EQ(findings(cgroup), (Findings{Finding::unclear, Finding::fails, Finding::fails}));
+}
+
+TEST(Verify, AnAllocationRefusedThoughItFitsIsNoticed) {
+    FakeCgroup cgroup;
+
+    cgroup.too_early = true;
+    EXPECT_EQ(findings(cgroup)[1], Finding::fails);
 }
 
 TEST(Verify, AnotherAnswerThanOutOfMemoryIsNoticed) {

@@ -80,16 +80,25 @@ void conclude(Step &step, const std::string &fault, const std::string &holds) {
     step.text = fault.empty() ? holds : fault;
 }
 
+/// What umacct counts for one allocation: its pages, and what the driver keeps beside them.
+std::uint64_t cost_of(const Step &step, std::uint64_t chunk) {
+    const std::uint64_t given = step.got.bytes / chunk;
+
+    return given == 0 ? chunk : (step.during.usage - step.before.usage) / given;
+}
+
 void judge_limit(Step &step, std::uint64_t chunk) {
     std::string fault = fault_of(step);
 
     if (fault.empty() && step.during.usage > *step.hard)
         fault = fmt::format("it holds {}", format_size(step.during.usage));
-    if (fault.empty() && step.during.usage + chunk <= *step.hard)
+    if (fault.empty() && step.during.usage + cost_of(step, chunk) <= *step.hard)
         fault = fmt::format("it was refused at {}", format_size(step.during.usage));
     conclude(step, fault,
-             fmt::format("a hard limit of {} let {} through and refused the next {}",
-                         format_size(*step.hard), format_size(step.got.bytes), format_size(chunk)));
+             fmt::format("a hard limit of {} let {} and {} of metadata through and refused the "
+                         "next {}",
+                         format_size(*step.hard), format_size(step.got.bytes),
+                         format_size(step.during.metadata), format_size(chunk)));
 }
 
 void judge_charge(Step &step) {
@@ -101,9 +110,9 @@ void judge_charge(Step &step) {
         fault = fmt::format("{} were refused for another reason than memory.max: a limit above, "
                             "the reserve?",
                             format_size(step.asked - step.got.bytes));
-    if (fault.empty() && step.during.charged != step.during.usage)
+    if (fault.empty() && step.during.charged != step.got.bytes)
         fault = fmt::format("{} of {} are charged", format_size(step.during.charged),
-                            format_size(step.during.usage));
+                            format_size(step.got.bytes));
     conclude(step, fault,
              fmt::format("memory.current rose by {} for {} taken, and memory.max of {} refused the "
                          "next",

@@ -20,6 +20,7 @@ struct Figures {
     std::uint64_t memory_free = 0; ///< of the whole machine: others move it too
     std::uint64_t usage = 0;       ///< as umacct has it
     std::uint64_t charged = 0;
+    std::uint64_t metadata = 0; ///< part of usage, and never charged
 };
 
 struct MemoryEvents {
@@ -87,8 +88,9 @@ struct Step {
 };
 
 /// Takes size bytes three times: as the machine is, under a umacct limit, and with
-/// charging on, each with a limit of half the size. chunk: what one allocation
-/// takes. no_charging: why charging can't be tried; empty if it can.
+/// charging on, each with a limit of half the size. chunk: the pages of one allocation,
+/// in bytes; what the driver keeps beside them is known by how far usage rose. no_charging: why
+/// charging can't be tried; empty if it can.
 std::vector<Step> verify(TestCgroup &cgroup, std::uint64_t size, std::uint64_t chunk,
                          const std::string &no_charging);
 

@@ -98,7 +98,8 @@ public:
         return {.memory_current = machine_.cgroups().number(path(), "memory.current").value_or(0),
                 .memory_free = machine_.meminfo().free(),
                 .usage = account.usage,
-                .charged = account.charged};
+                .charged = account.charged,
+                .metadata = account.metadata};
     }
 
     MemoryEvents events() override {
@@ -212,7 +213,8 @@ Json figures_json(const Figures &figures) {
     return {{"memory_current_bytes", figures.memory_current},
             {"memory_free_bytes", figures.memory_free},
             {"usage_bytes", figures.usage},
-            {"charged_bytes", figures.charged}};
+            {"charged_bytes", figures.charged},
+            {"metadata_bytes", figures.metadata}};
 }
 
 Json step_json(const Step &step) {
@@ -262,6 +264,7 @@ void print_step(const Output &output, const Step &step) {
         add("MemFree", &Figures::memory_free);
         add("umacct usage", &Figures::usage);
         add("  charged", &Figures::charged);
+        add("  metadata", &Figures::metadata);
         table.print(output, 2);
     }
     fmt::print(out, "  => {}: {}\n", name_of(step.finding), step.text);
