@@ -13,7 +13,8 @@ event() { # KEY: of the newest event
 
 cgroup_make parent
 cgroup_leaf parent/leaf
-limit parent --hard 2M
+hard=$(with_metadata $((2 * MIB)) 2 1)
+limit parent --hard "$hard"
 watch_events
 
 start_in parent/leaf holder
@@ -24,9 +25,9 @@ check "one for one refusal" eventually events_are "" 1
 is "its type" "$(event type)" hard_refused
 is "the task's cgroup" "$(event path)" "$(cgroup_path parent/leaf)"
 is "the cgroup whose limit it was" "$(event limit_path)" "$(cgroup_path parent)"
-is "the limit" "$(event limit)" $((2 * MIB))
-is "the usage" "$(event usage)" $((2 * MIB))
-is "what was asked for" "$(event size)" 65536
+is "the limit" "$(event limit)" "$hard"
+is "the usage" "$(event usage)" "$hard"
+is "what it would have taken" "$(event size)" "$(with_metadata $((64 * KIB)) 1 0)"
 is "by which process" "$(event pid)" "$pid"
 is "of what name" "$(event comm)" rmtool
 first=$(event seq)
