@@ -57,7 +57,8 @@ gone "$child"
 is "and no more when that is freed" "$(listed "$pid")" 0
 check "neither is kept" eventually few_clients "$before"
 
-# Many processes in one cgroup, each with nothing any more, but alive; and one that has.
+# Many processes in one cgroup, each with nothing any more, not even a client of the driver's, but
+# alive; and one that has.
 cgroup_leaf crowd
 start_in crowd busy
 busy=$pid
@@ -66,6 +67,7 @@ for i in $(seq $TRIED); do
 	start_in crowd "member$i"
 	ask "member$i" alloc 4K
 	ask "member$i" free all
+	ask "member$i" close
 done
 check "of $TRIED idle processes in a cgroup, $KEPT are kept" few_clients $((before + KEPT))
 is "and who holds something" "$(listed "$busy")" 1
