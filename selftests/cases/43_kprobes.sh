@@ -82,7 +82,7 @@ echo >/sys/kernel/tracing/trace
 check "with another's return probe there an allocation is made" ask holder alloc 1M 4
 is "and counted once" "$(system_memory leaf)" $((4 * MIB))
 check "and seen by the other" grep -q umacct_other /sys/kernel/tracing/trace
-limit leaf --hard 4M
+limit leaf --hard "$(with_metadata $((4 * MIB)) 4 1)"
 check "and refused where a limit says so" fails ask holder alloc 1M
 limit leaf --hard max
 echo 0 >/sys/kernel/tracing/events/kprobes/umacct_other/enable

@@ -46,7 +46,8 @@ known=$(driver_major)
 places nvidia $REQUIRED >"$TEST_DIR/places"
 cgroup_leaf leaf
 cgroup_leaf other
-limit leaf --hard 2M
+hard=$(with_metadata $((2 * MIB)) 2 1)
+limit leaf --hard "$hard"
 unload_driver
 
 altered_driver version 999
@@ -60,7 +61,7 @@ check "the status says why" sh -c "umacct --json | grep -q '$version is not a ve
 check "and so does the log" sh -c "dmesg | grep -q 'umacct: .*$version is not a version'"
 is "no hook is on it" "$(hooked_functions)" ""
 is_left_alone unknown
-is "what it keeps for a page isn't known" "$(account leaf bookkeeping)" null
+is "nor what it keeps beside the pages" "$(account leaf metadata)" 0
 umacct >"$TEST_DIR/out"
 is "the tool works" $? 0
 check "and warns" grep -q "^warning: .*$version" "$TEST_DIR/out"
@@ -90,7 +91,7 @@ version=$(cat /sys/module/nvidia/version)
 rmmod umacct
 load umacct like_series="$known"
 is "taken for one that is known, it is followed" "$(status_field driver_state)" hooked
-limit leaf --hard 2M
+limit leaf --hard "$hard"
 start_in leaf holder
 check "and a limit binds" fails ask holder alloc 1M 8
 is "to the block" "$(system_memory leaf)" $((2 * MIB))
@@ -103,7 +104,7 @@ gone "$pid"
 rmmod nvidia
 rmmod umacct
 load umacct
-limit leaf --hard 2M
+limit leaf --hard "$hard"
 
 altered_driver symbol _
 dmesg -c >/dev/null
@@ -133,7 +134,7 @@ done
 settles "nothing is left" 0 0 status_field system
 rmmod nvidia
 charge leaf inherit
-limit leaf --hard 2M
+limit leaf --hard "$hard"
 
 # The first nvidia-uvm took no memory that could be followed.
 load nvidia

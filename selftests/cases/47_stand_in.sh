@@ -48,7 +48,7 @@ is "what was given back doesn't" "$(system_memory parent)" 0
 
 watch_events
 # It says that the stand-in lacks what the driver has beside.
-limit parent --hard 4M >/dev/null 2>&1
+limit parent --hard "$(with_metadata $((4 * MIB)) 1 0)" >/dev/null 2>&1
 check "a limit refuses" fails take parent/leaf 5
 is "and counts that" "$(account parent refusals)" 1
 check "it is an event" eventually events_are "" 1

@@ -197,7 +197,8 @@ walk_first() { # WHAT CHECK
 
 has_it() {
 	case $reply in "ok "*) ;; *) return 1 ;; esac
-	[ $(($(system_memory "$walk_cgroup") + $(untracked) - untracked_before)) -eq $((64 * KIB)) ]
+	[ $(($(account "$walk_cgroup" usage) + $(untracked) - untracked_before)) -eq \
+		"$(with_metadata $((64 * KIB)) 1 1)" ]
 }
 limit target --hard max --soft max >/dev/null
 within_function attribution_make
@@ -219,16 +220,18 @@ within_function record_fill_spares
 limit target --hard max >/dev/null
 ask holder free all
 untracked_before=$(untracked)
+usage_before=$(account target usage)
 failing 100
 check "no limit, no memory for records: the driver allocates" ask holder alloc 4K 400
 failing 0
 untracked=$(($(untracked) - untracked_before))
 check "some of it could not be recorded" [ "$untracked" -gt 0 ]
-is "and that is said" $(($(system_memory target) + untracked)) $((400 * PAGE))
+is "and that is said" $(($(account target usage) - usage_before + untracked)) \
+	"$(with_metadata $((400 * PAGE)) 400 0)"
 ask holder free all
 settles "and nothing of it stays on the account" 0 0 system_memory target
 
-limit target --hard $((400 * PAGE)) >/dev/null
+limit target --hard "$(with_metadata $((400 * PAGE)) 400 1)" >/dev/null
 failing 100
 ask holder fill 4K
 failing 0

@@ -70,8 +70,9 @@ for level in $(seq $((DEEPEST - 2))); do
 done
 start_in "$deepest" diver
 check "who is deeper than $DEEPEST levels gets memory" ask diver alloc 1M 2
-is "which counts for his ancestor there" "$(account "$at" local)" $((2 * MIB))
-check "the ancestor can be limited" limit "$at" --hard 2M
+kept=$(with_metadata $((2 * MIB)) 2 1)
+is "which counts for his ancestor there" "$(account "$at" local)" "$kept"
+check "the ancestor can be limited" limit "$at" --hard "$kept"
 check "and binds him" fails ask diver alloc 1M
 limit "$at" --hard max
 umacct limit "$(cgroup_path "$deepest")" --hard 2M 2>"$TEST_DIR/error"

@@ -19,10 +19,12 @@ cgroup_leaf home
 start_in home breaker
 ask breaker open
 
+# A client of the driver's would be its first: it makes that elsewhere.
 first_allocation() { # HOLDER: in a cgroup that has no account yet
-	cgroup_leaf "$1"
-	start_in "$1" "$1"
+	start_in home "$1"
 	ask "$1" open
+	cgroup_leaf "$1"
+	cgroup_add "$1" "$pid"
 }
 
 untracked=$(status_field untracked_count)

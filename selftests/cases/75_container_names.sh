@@ -104,7 +104,7 @@ ask vllm alloc 4M 10
 is "its name finds what it holds" "$(target vllm system)" $((40 * MIB))
 is "which is its own, by its id" "$(target vllm container_id)" "$(cat "$TEST_DIR/id")"
 check "ls has it by name" listed "podman vllm"
-check "its name limits it" umacct limit vllm --hard 60M
+check "its name limits it" umacct limit vllm --hard "$(with_metadata $((60 * MIB)) 15 1)"
 ask vllm fill 4M
 is "and the limit holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
 check "ps has it by name" sh -c "umacct ps vllm | grep -q 'rmtool  *podman vllm'"
@@ -135,7 +135,8 @@ printf '[[rule]]\nname = "tiny"\nimage = "models/tiny"\nhard = "1G"\n' >/etc/uma
 is "a rule by its image is for it" "$(umacct config explain --json server | json_field rule)" tiny
 rm /etc/umacct.toml
 check "ls has the pod by name" listed "pod prod/llm-0"
-check "the pod is limited by its name" umacct limit prod/llm-0 --hard 80M
+check "the pod is limited by its name" umacct limit prod/llm-0 \
+	--hard "$(with_metadata $((80 * MIB)) 20 1)"
 ask server fill 4M
 is "and the limit binds its container" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
 

@@ -95,8 +95,9 @@ fi
 check "who is charged isn't for it" \
 	[ $(($(kernel_objects charged) - objects)) -lt $((SIZE * 8 / PAGE)) ]
 
-is "blind: the driver holds it" "$(figure blind usage)" $SIZE
-is "blind: none of it is seen" "$(figure blind unseen)" $SIZE
+counted=$(with_metadata $SIZE 64 1)
+is "blind: the driver holds it, and its metadata" "$(figure blind usage)" "$counted"
+is "blind: none of it is seen" "$(figure blind unseen)" "$counted"
 is "blind: the verdict" "$(figure blind verdict)" blind
 within "blind: memory.current" "$(figure blind memory_current)" \
 	"$(cgroup_read blind memory.current)" $MIB
@@ -104,7 +105,7 @@ check "blind: memory.current is less than the driver's memory" \
 	[ "$(figure blind memory_current)" -lt $SIZE ]
 is "charged: all of it is seen once" "$(figure charged once)" $SIZE
 is "charged: nothing twice" "$(figure charged twice)" 0
-is "charged: nothing unseen" "$(figure charged unseen)" 0
+is "charged: the metadata alone is unseen" "$(figure charged unseen)" $((counted - SIZE))
 is "charged: the verdict" "$(figure charged verdict)" charged
 within "charged: by the kernel's own count" "$(figure charged kernel_pages)" $SIZE $MIB
 is "charged: memory.current is taken apart" "$(figure charged memory_current)" \
@@ -117,14 +118,14 @@ diff_part() { # KEY
 is "the difference: total" "$(diff_part total)" 0
 is "the difference: uncharged" "$(diff_part driver_uncharged)" $SIZE
 is "the difference: charged" "$(diff_part driver_charged)" $SIZE
-check "a picture is drawn" grep -q 'driver, not seen by memory.current 64.00 MiB' "$TEST_DIR/now.svg"
+check "a picture is drawn" grep -q "driver, not seen by memory.current $(in_mib "$counted")" "$TEST_DIR/now.svg"
 umacct audit >"$TEST_DIR/text"
 check "in text there is a bar" grep -q '\[.*U.*\]' "$TEST_DIR/text"
-check "and a verdict" grep -q "^$(cgroup_path blind) .* 64.00 MiB .* blind\$" "$TEST_DIR/text"
+check "and a verdict" grep -q "^$(cgroup_path blind) .* $(in_mib "$counted") .* blind\$" "$TEST_DIR/text"
 
 ask blind free all
 check "after the free, an audit of one cgroup" audit "$(cgroup_path blind)"
-is "holds nothing" "$(figure blind usage)" 0
+is "holds nothing but its client" "$(figure blind usage)" "$(with_metadata 0 0 1)"
 is "and says so" "$(figure blind verdict)" none
 
 # What the kernel has for itself and can't give back, when others are done with theirs.
@@ -146,7 +147,7 @@ before=$(kernel_memory)
 check "the blind cgroup takes 512 MiB" ask blind alloc 2M 256
 rose=$((($(kernel_memory) - before) / pages))
 check "an audit is made" audit
-noted=$(($(figure blind bookkeeping) / pages))
+noted=$(($(figure blind metadata) / pages))
 diag "for each page the kernel's memory rose by $rose bytes; $noted, says the account"
 # RM's own lists and objects, and what the allocator rounds up, are besides.
 check "the driver's bookkeeping is in the account, and no more than the kernel's memory" \

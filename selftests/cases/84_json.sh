@@ -36,7 +36,7 @@ prints ls
 # The other cases read in debugfs what this shows to be the same.
 tr '{' '\n' <"$TEST_DIR/ls" | sed -n 's/.*"path":"\([^"]*\)".*"usage_bytes":\([0-9]*\),"local_bytes":\([0-9]*\),"peak_bytes":\([0-9]*\),.*"managed_bytes":\([0-9]*\),"allocs":\([0-9]*\),"frees":\([0-9]*\),"failures":\([0-9]*\),"refusals":\([0-9]*\),.*/\1 \2 \3 \4 \5 \6 \7 \8 \9/p' \
 	>"$TEST_DIR/told"
-awk '{ print $2, $3, $4, $5, $7, $8, $9, $10, $11 }' "$DEBUGFS/accounts" >"$TEST_DIR/debugfs"
+awk '{ print $2, $3, $4, $5, $8, $10, $11, $12, $13 }' "$DEBUGFS/accounts" >"$TEST_DIR/debugfs"
 check "ls: an account at least" [ -s "$TEST_DIR/told" ]
 is "ls: the figures are those of debugfs" "$(grep -vxFf "$TEST_DIR/debugfs" "$TEST_DIR/told")" ""
 prints ps

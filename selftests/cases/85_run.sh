@@ -20,14 +20,15 @@ field() { # KEY
 	json_field "$1" <"$TEST_DIR/err"
 }
 
-run --hard 4M -- rmtool "fill 1M"
-is "a program that asks for everything under --hard 4M: its peak" "$(field peak)" $((4 * MIB))
+hard=$(with_metadata $((4 * MIB)) 4 1)
+run --hard "$hard" -- rmtool "fill 1M"
+is "a program that asks for everything under --hard: its peak" "$(field peak)" "$hard"
 is "it was refused once" "$(field refusals)" 1
-is "by its own limit" "$(field hard)" $((4 * MIB))
+is "by its own limit" "$(field hard)" "$hard"
 check "no cgroup is left" fails left_behind
 
 run --soft 2M -- rmtool "alloc 1M 3"
-is "under --soft 2M it gets what it asks for" "$(field peak)" $((3 * MIB))
+is "under --soft 2M it gets what it asks for" "$(field peak)" "$(with_metadata $((3 * MIB)) 3 1)"
 is "and crosses the limit once" "$(field local_soft_count)" 1
 is "its exit code" "$(field exit_code)" 0
 
@@ -90,8 +91,9 @@ umacct run --name "run-test-$$" --report /dev/full sh -c 'exit 7' 2>"$TEST_DIR/e
 is "a report that can't be written: the exit code" $? 7
 check "is told of" grep -q "no report: --report: cannot write '/dev/full'" "$TEST_DIR/err"
 
-umacct run --json --report "$TEST_DIR/report" --hard 4M -- rmtool "fill 1M" >/dev/null 2>"$TEST_DIR/err"
-is "--report: the report is in the file" "$(json_field peak <"$TEST_DIR/report")" $((4 * MIB))
+umacct run --json --report "$TEST_DIR/report" --hard "$hard" -- rmtool "fill 1M" \
+	>/dev/null 2>"$TEST_DIR/err"
+is "--report: the report is in the file" "$(json_field peak <"$TEST_DIR/report")" "$hard"
 is "and nothing else is said" "$(cat "$TEST_DIR/err")" ""
 umacct run -q --report "$TEST_DIR/report" --user nobody sh -c 'ls -l /proc/self/fd' >"$TEST_DIR/out"
 check "the command of another user has no file of root's open" fails grep -q "$TEST_DIR/report" "$TEST_DIR/out"

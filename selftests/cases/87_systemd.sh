@@ -54,8 +54,9 @@ is "run: the command is in a scope, with the limit in force" \
 		umacct show --json scoped.scope | grep -o "\"hard_bytes\":[0-9]*"' | xargs)" \
 	"/system.slice/scoped.scope active hard_bytes:$((4 * MIB))"
 check "the scope goes with it" eventually no_scope scoped
-umacct run --json --name scoped --hard 4M rmtool "fill 1M" >/dev/null 2>"$TEST_DIR/report"
-is "the limit holds in it" "$(json_field peak <"$TEST_DIR/report")" $((4 * MIB))
+hard=$(with_metadata $((4 * MIB)) 4 1)
+umacct run --json --name scoped --hard "$hard" rmtool "fill 1M" >/dev/null 2>"$TEST_DIR/report"
+is "the limit holds in it" "$(json_field peak <"$TEST_DIR/report")" "$hard"
 umacct run -q --name scoped sh -c 'exit 7'
 is "the command's exit code is run's" $? 7
 umacct run -q --name scoped sh -c 'sleep 1000 & exit 3'
@@ -94,16 +95,17 @@ is "so is its slice" "$(target models.slice system)" $((5 * MIB))
 check "show says which unit it is" sh -c "umacct show llm | grep -q 'llm.service'"
 check "ls names it" sh -c "umacct ls | grep -q 'llm.service'"
 check "ps has its process" sh -c "umacct ps llm.service | grep -q rmtool"
-check "it is limited by its name" limits llm --hard 8M
+hard=$(with_metadata $((8 * MIB)) 8 1)
+check "it is limited by its name" limits llm --hard "$hard"
 ask llm fill 1M
 is "and the limit holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 3"
-check "its slice is limited by its" limits models.slice --hard 9M
+check "its slice is limited by its" limits models.slice --hard "$(with_metadata $((9 * MIB)) 9 2)"
 check "a second service in that" service tts --slice=models.slice
 ask tts fill 1M
 is "has what the slice has left" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 1"
 check "a service's own limits stand beside ours" \
 	sh -c "systemctl set-property --runtime llm.service MemoryMax=500M &&
-		umacct limit llm | grep -q '8.00 MiB'"
+		umacct limit llm | grep -q '$(in_mib "$hard")'"
 
 # restarts --------------------------------------------------------------------
 
@@ -113,7 +115,7 @@ top_shows() { # BYTES
 	tail -n 1 "$TEST_DIR/top" | grep -q "\"usage_bytes\":$1\>"
 }
 # A service that is not there when top starts is an error, not one to wait for.
-check "top shows it" eventually top_shows $((8 * MIB))
+check "top shows it" eventually top_shows "$hard"
 before=$(stat -c %i "$CGROUPS/models.slice/llm.service")
 check "the service restarts" systemctl restart llm.service
 check "it is another cgroup" [ "$(stat -c %i "$CGROUPS/models.slice/llm.service")" != "$before" ]
@@ -121,7 +123,7 @@ check "what it held is back" eventually usage_of_is models.slice $((1 * MIB))
 ask llm alloc 1M 2
 is "its name is the new one's" "$(target llm system)" $((2 * MIB))
 is "whose limit was the old one's, and went with it" "$(target llm hard)" null
-check "top follows it" eventually top_shows $((2 * MIB))
+check "top follows it" eventually top_shows "$(with_metadata $((2 * MIB)) 2 1)"
 check "they stop" systemctl stop llm.service tts.service
 check "nothing is held" eventually usage_of_is / 0
 
@@ -130,11 +132,11 @@ check "nothing is held" eventually usage_of_is / 0
 cat >/etc/umacct.toml <<-END
 	[[rule]]
 	unit = "early"
-	hard = "4M"
+	hard = "$(with_metadata $((4 * MIB)) 4 1)"
 
 	[[rule]]
 	unit = "first-*"
-	hard = "2M"
+	hard = "$(with_metadata $((2 * MIB)) 2 1)"
 END
 mkdir -p /run/systemd/system-generators /run/systemd/system
 ln -s /usr/lib/systemd/system-generators/umacct-generator /run/systemd/system-generators/
@@ -295,7 +297,8 @@ ask llm alloc 1M 4
 is "then the name is the system's" "$(target llm.service system)" $((4 * MIB))
 limits llm --hard 6M
 is "and so is the limit" "$(target "$MANAGER/app.slice/llm.service" hard)" null
-check "her whole slice is limited" limits user-$ALICE.slice --hard 5M
+check "her whole slice is limited" limits user-$ALICE.slice \
+	--hard "$(with_metadata $((5 * MIB)) 5 1)"
 ask mine fill 1M
 is "and the limit binds her service" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 2"
 as_alice umacct run true 2>"$TEST_DIR/err"

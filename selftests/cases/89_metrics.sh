@@ -28,12 +28,13 @@ sum_of() { # METRIC
 	END { printf "%d\n", sum }' "$SCRAPED"
 }
 
-# What was allocated, in MiB.
-adds_up() { # WHAT MIB
+# What was allocated, in MiB and objects, by four clients of the driver's; or by as many as are left.
+adds_up() { # WHAT MIB OBJECTS [CLIENTS]
+	counted=$(with_metadata $(($2 * MIB)) "$3" "${4:-4}")
 	check "$1: a scrape" scrape
 	is "$1: accounts and the rest are what was allocated, to the byte" \
-		"$(($(sum_of umacct_account_local_bytes) + $(sum_of umacct_rest_local_bytes)))" $(($2 * MIB))
-	is "$1: and so is the machine's usage" "$(sum_of umacct_usage_bytes)" $(($2 * MIB))
+		"$(($(sum_of umacct_account_local_bytes) + $(sum_of umacct_rest_local_bytes)))" "$counted"
+	is "$1: and so is the machine's usage" "$(sum_of umacct_usage_bytes)" "$counted"
 	settles "$1: as much is gone from free memory" $(($2 * MIB)) $TOLERANCE unowned_since "$before"
 	is "$1: two are told one by one" "$(grep -c "^umacct_account_local_bytes{" "$SCRAPED")" 2
 }
@@ -55,19 +56,19 @@ for name in a b c d; do
 done
 quiesce
 before=$(unowned)
-adds_up "nothing" 0
+adds_up "nothing" 0 0
 ask a alloc 1M 30
 ask b alloc 4K 512
 ask c alloc 64K 64
 ask d alloc 1M 17
-adds_up "four hold memory" $((30 + 2 + 4 + 17))
+adds_up "four hold memory" $((30 + 2 + 4 + 17)) $((30 + 512 + 64 + 17))
 ask a free all
-adds_up "the one with most gives it back" $((2 + 4 + 17))
+adds_up "the one with most gives it back" $((2 + 4 + 17)) $((512 + 64 + 17))
 tell d exit
 for name in b c; do
 	ask $name free all
 done
-adds_up "all do" 0
+adds_up "all do" 0 0 3
 kill -TERM $exporter
 check "the exporter ends" gone $exporter
 rm /etc/umacct.toml

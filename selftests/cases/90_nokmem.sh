@@ -22,7 +22,7 @@ rmmod umacct
 check "the module loads with charge=1 all the same" load umacct charge=1
 is "and does not charge" "$(status_field charge_default)" off
 
-limit leaf --hard 2M
+limit leaf --hard "$(with_metadata $((2 * MIB)) 2 1)"
 start_in leaf holder
 check "a limit binds" fails ask holder alloc 1M 8
 is "to the block" "$(system_memory leaf)" $((2 * MIB))

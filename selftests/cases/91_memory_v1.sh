@@ -19,7 +19,7 @@ is "it can't be switched on: exit code" $? 1
 check "and why" grep -q 'not on cgroup v2' "$TEST_DIR/error"
 check "the doctor says it too" sh -c "umacct doctor | grep -q '^warn  memory controller'"
 
-limit leaf --hard 2M
+limit leaf --hard "$(with_metadata $((2 * MIB)) 2 1)"
 start_in leaf holder
 check "a limit binds" fails ask holder alloc 1M 8
 is "to the block" "$(system_memory leaf)" $((2 * MIB))

@@ -19,7 +19,7 @@ check "the doctor says it too" sh -c "umacct doctor | grep -q '^warn  memory con
 check "there is no memory.current to show" fails test -e "$(cgroup_dir leaf)/memory.current"
 check "which the list survives" umacct ls
 
-limit leaf --hard 2M
+limit leaf --hard "$(with_metadata $((2 * MIB)) 2 1)"
 start_in leaf holder
 check "a limit binds" fails ask holder alloc 1M 8
 is "to the block" "$(system_memory leaf)" $((2 * MIB))

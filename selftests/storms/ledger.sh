@@ -85,11 +85,12 @@ holders="$holders $watcher"
 agrees() {
 	awk -v root="$CGROUPS" '
 	NR == FNR { held[substr($2, length(root) + 1)] = $3; next }
-	FNR > 1 && $2 in held { local_bytes[$2] = $4 }
+	FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+	FNR > 1 && $2 in held { counted[$2] = $column["system"] }
 	END {
 		for (path in held)
-			if (held[path] != local_bytes[path] + 0) {
-				printf "# %s holds %d, the account has %d\n", path, held[path], local_bytes[path]
+			if (held[path] != counted[path] + 0) {
+				printf "# %s holds %d, the account has %d\n", path, held[path], counted[path]
 				bad = 1
 			}
 		exit bad
