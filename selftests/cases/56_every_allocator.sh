@@ -119,9 +119,9 @@ limited_by_fault() {
 # Each of these could have the machine. [plain], [charged] and [faulting] are how it is tried.
 pages() {
 	$charged "semaphore pools" uvmtool "pool 1M 1200"
-	$charged "migrating what nobody touched" uvmtool "map 2M 700" migrate
-	$charged "migrating with UVM_MM_INITIALIZE" uvmtool mm "map 2M 700" migrate
-	$faulting "touching managed memory in four threads" uvmtool mm "map 2M 700" "touch 1400M 4K 4"
+	$charged "migrating what nobody touched" uvmtool "map 1400M" migrate
+	$charged "migrating with UVM_MM_INITIALIZE" uvmtool mm "map 1400M" migrate
+	$faulting "touching managed memory in four threads" uvmtool mm "map 1400M" "touch 1400M 4K 4"
 	$plain "external ranges" uvmtool "external 4K 10000"
 	$plain "managed ranges without a page" uvmtool "map 1024G 100"
 	$plain "describing memory that the program hasn't got" rmtool "describe 900G"
