@@ -12,7 +12,8 @@
 #include "ledger/limit.h"
 #include "netlink/numbers.h"
 
-static inline int put_status_figures(struct sk_buff *skb, const struct ledger_totals *t, bool all)
+static __always_inline int
+put_status_figures(struct sk_buff *skb, const struct ledger_totals *t, bool all)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_STATUS_USAGE, t->usage },
@@ -45,7 +46,8 @@ static inline int put_status_figures(struct sk_buff *skb, const struct ledger_to
 	return 0;
 }
 
-static inline int put_account_figures(struct sk_buff *skb, const struct account *a)
+static __always_inline int
+put_account_figures(struct sk_buff *skb, const struct account *a)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_ACCOUNT_ID, a->id },
@@ -83,8 +85,8 @@ static inline int put_account_figures(struct sk_buff *skb, const struct account 
 	return 0;
 }
 
-static inline int put_client_figures(struct sk_buff *skb, const struct client *c,
-				     const struct account *account)
+static __always_inline int
+put_client_figures(struct sk_buff *skb, const struct client *c, const struct account *account)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_CLIENT_START_TIME, c->start_time },
@@ -105,7 +107,8 @@ static inline int put_client_figures(struct sk_buff *skb, const struct client *c
 	return 0;
 }
 
-static inline int put_event_figures(struct sk_buff *skb, const struct event *e)
+static __always_inline int
+put_event_figures(struct sk_buff *skb, const struct event *e)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_EVENT_SEQ, e->seq },
