@@ -142,21 +142,9 @@ private:
     std::vector<std::string> known_;
 };
 
-double read_share(const std::string &text) {
-    std::istringstream in(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
-    double percent = 0;
-
-    in.imbue(std::locale::classic());
-    if (!text.ends_with('%') || !(in >> percent) ||
-        in.peek() != std::istringstream::traits_type::eof() || !(percent > 0 && percent <= 100))
-        throw Error(Failure::usage,
-                    fmt::format("'{}' is not a share: 1% to 100%", printable(text)));
-    return percent;
-}
-
 Amount read_amount(const std::string &text) {
     if (text.ends_with('%'))
-        return {.bytes = 0, .percent = read_share(text)};
+        return {.bytes = 0, .percent = parse_share(text)};
     return {.bytes = parse_limit(text), .percent = {}};
 }
 
@@ -298,7 +286,7 @@ void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnosti
     };
 
     guard.floor = reader.text("floor", read_floor);
-    guard.pressure = reader.text("pressure", read_share);
+    guard.pressure = reader.text("pressure", parse_share);
     take(guard.for_ns, reader.text("for", parse_time));
     guard.steps.assign(usual_steps.begin(), usual_steps.end());
     take(guard.steps, reader.texts("steps", read_step));

@@ -5,7 +5,10 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <locale>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -46,13 +49,17 @@ struct Unit {
     std::uint64_t size;
 };
 
+constexpr std::uint64_t second = 1'000'000'000;
+
 /// From the largest on.
-constexpr std::array times{Unit{"s", 1'000'000'000}, Unit{"ms", 1'000'000}, Unit{"us", 1'000},
+constexpr std::array times{Unit{"s", second}, Unit{"ms", 1'000'000}, Unit{"us", 1'000},
                            Unit{"ns", 1}};
 
 std::optional<std::uint64_t> time_factor(std::string_view unit) {
     const auto *found = std::ranges::find(times, unit, &Unit::name);
 
+    if (unit == "min" || unit == "h")
+        return (unit == "h" ? 3600 : 60) * second;
     return found == times.end() ? std::nullopt : std::optional(found->size);
 }
 
@@ -86,14 +93,15 @@ std::optional<std::uint64_t> scale(std::string_view whole, std::string_view frac
     return value;
 }
 
-/// Bytes in hundredths of the largest unit, up to GiB, of which there is at least one.
+/// Bytes in hundredths of the largest unit, up to TiB, of which there is at least one.
 struct Scaled {
     std::uint64_t hundredths = 0;
     std::string_view unit; ///< empty below 1 KiB
 };
 
 Scaled scaled(std::uint64_t bytes) {
-    static constexpr std::array units{Unit{"GiB", gib}, Unit{"MiB", mib}, Unit{"KiB", kib}};
+    static constexpr std::array units{Unit{"TiB", tib}, Unit{"GiB", gib}, Unit{"MiB", mib},
+                                      Unit{"KiB", kib}};
 
     for (const Unit &unit : units) {
         // Rounded before the unit is chosen: 1023.999 MiB reads 1.00 GiB.
@@ -155,6 +163,23 @@ std::uint64_t parse_limit(std::string_view text) {
         return UMACCT_UNLIMITED;
     return parse(text, size_factor, "size",
                  "write a size as 40G, 512M, 1.5GiB or a number of bytes, or max for no limit");
+}
+
+double parse_share(std::string_view text) {
+    std::istringstream number(std::string(text.substr(0, text.find('%'))));
+    double percent = 0;
+
+    number.imbue(std::locale::classic());
+    if (text.find('%') != text.size() - 1 || !(number >> percent) ||
+        number.peek() != std::istringstream::traits_type::eof() || !(percent > 0 && percent <= 100))
+        throw Error(Failure::usage, fmt::format("'{}' is not a share: 1% to 100%", text));
+    return percent;
+}
+
+std::uint64_t parse_size_of(std::string_view text, std::uint64_t whole) {
+    if (!text.ends_with('%'))
+        return parse_size(text);
+    return static_cast<std::uint64_t>(static_cast<double>(whole) * parse_share(text) / 100);
 }
 
 std::uint64_t parse_time(std::string_view text) {

@@ -18,17 +18,23 @@ std::uint64_t parse_size(std::string_view text);
 /// A size, or "max" for no limit, which gives UMACCT_UNLIMITED.
 std::uint64_t parse_limit(std::string_view text);
 
-/// "250ms", "2s", "500us", "0"; nanoseconds. "off" gives 0. Throws Error (usage).
+/// "50%", "0.5%": more than 0 and at most 100. Throws Error (usage) on anything else.
+double parse_share(std::string_view text);
+
+/// A size, or a share of so many bytes, such as "10%". Throws Error (usage).
+std::uint64_t parse_size_of(std::string_view text, std::uint64_t whole);
+
+/// "250ms", "2s", "500us", "1h", "0"; nanoseconds. "off" gives 0. Throws Error (usage).
 std::uint64_t parse_time(std::string_view text);
 
-/// "1.50 GiB", "512.00 MiB", "4.00 KiB", "12 B": the largest unit, up to GiB,
+/// "1.50 GiB", "512.00 MiB", "4.00 KiB", "12 B": the largest unit, up to TiB,
 /// that leaves at least 1.
 std::string format_size(std::uint64_t bytes);
 /// The same; "max" for no limit.
 std::string format_limit(const Limit &limit);
 
 /// For columns that must stay narrow: four digits, so 9 characters at most up to
-/// 9999 GiB: "1.50 GiB", "117.0 GiB", "1000 MiB".
+/// 9999 TiB: "1.50 GiB", "117.0 GiB", "1000 MiB".
 std::string format_short(std::uint64_t bytes);
 /// A change per second, likewise, with its sign: "+1.50 MiB/s", "-12 B/s", "0 B/s".
 std::string format_rate(std::int64_t bytes_per_second);

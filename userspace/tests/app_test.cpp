@@ -159,7 +159,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"limit", "--hard", "1G"}, 2, "TARGET is missing"},
         Wrong{{"limit", "/nowhere", "--hard", "1G"}, 1, "TARGET '/nowhere'"},
         Wrong{{"limit", "", "--hard", "1G"}, 2, "TARGET is empty"},
-        Wrong{{"preflight"}, 2, "SIZE is required"},
+        Wrong{{"limit", "///", "--hard", "1G"}, 2, "TARGET: '///' is the root"},
+        Wrong{{"restore"}, 2, "FILE is required"}, Wrong{{"preflight"}, 2, "SIZE is required"},
         Wrong{{"preflight", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is no size of a block"},
         Wrong{{"headroom", "max"}, 2, "SIZE: 'max' is not a size"},
@@ -312,11 +313,11 @@ TEST_F(App, LsIsATreeOfWhatHoldsMemoryOrHasSettings) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_EQ(ran.err, "");
     EXPECT_EQ("\n" + ran.out, R"(
-ACCOUNT             USAGE      PEAK     LIMIT   CHARGED  UNCHARGED  MEMORY.CURRENT  MEMORY.MAX
-/                3.00 GiB  4.00 GiB       max  1.00 GiB   2.00 GiB               -           -
-  a.slice        3.00 GiB  4.00 GiB  8.00 GiB  1.00 GiB   2.00 GiB               -           -
-    big.service  3.00 GiB  4.00 GiB  8.00 GiB  1.00 GiB   2.00 GiB        1.00 GiB         max
-    small        5.00 MiB  5.00 MiB  8.00 GiB       0 B   5.00 MiB               -           -
+ACCOUNT             USAGE      PEAK     LIMIT   MEM %   CHARGED  UNCHARGED  MEMORY.CURRENT  MEMORY.MAX
+/                3.00 GiB  4.00 GiB       max       -  1.00 GiB   2.00 GiB               -           -
+  a.slice        3.00 GiB  4.00 GiB  8.00 GiB  37.56%  1.00 GiB   2.00 GiB               -           -
+    big.service  3.00 GiB  4.00 GiB  8.00 GiB  37.50%  1.00 GiB   2.00 GiB        1.00 GiB         max
+    small        5.00 MiB  5.00 MiB  8.00 GiB   0.06%       0 B   5.00 MiB               -           -
 )");
 }
 
@@ -393,8 +394,63 @@ TEST_F(App, PsListsTheLargestFirstAndMarksWhatIsGone) {
     const Ran ran = run({"ps"});
 
     EXPECT_EQ(ran.code, 0);
-    EXPECT_LT(ran.out.find(" 42  3.00 GiB"), ran.out.find("  -  5.00 MiB"));
+    EXPECT_LT(ran.out.find(" 42  -     3.00 GiB"), ran.out.find("  -  -     5.00 MiB")) << ran.out;
     EXPECT_NE(ran.out.find("gone (exited)"), std::string::npos);
+}
+
+TEST_F(App, PsHasTheCommandLineAndTheUserOfTheProcessThatItWas) {
+    const std::string ticks = std::to_string(5 * sysconf(_SC_CLK_TCK));
+    const std::string words("python3\0-m\0vllm\0", 16);
+
+    fake_.clients[1].start_time_ns = 5'000'000'000;
+    sandbox_.write("proc/42/stat",
+                   "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " + ticks + " 20\n");
+    sandbox_.write("proc/42/cmdline", words);
+    EXPECT_NE(run({"ps"}).out.find("  python3 -m vllm  "), std::string::npos) << run({"ps"}).out;
+    EXPECT_EQ(run({"ps", "--no-header", "-o", "user", "/a.slice/big.service"}).out,
+              geteuid() == 0 ? "root\n" : run({"ps", "--no-header", "-o", "user"}).out);
+    fake_.clients[1].start_time_ns = 7'000'000'000;
+    EXPECT_EQ(run({"ps", "--no-header", "-o", "user,command", "/a.slice/big.service"}).out,
+              "-  python3\n")
+        << "another process has the number by now";
+}
+
+TEST_F(App, SizesInBytesAndCsv) {
+    EXPECT_EQ(run({"ls", "-b", "--no-header", "-o", "usage,limit", "/idle", "--all"}).out,
+              "0  max\n");
+    EXPECT_EQ(run({"ls", "--csv", "--flat", "-o", "name,usage,limit,percent,memory.current"}).out,
+              "name,usage,limit,percent,memory.current\n"
+              "/,3226468352,max,,\n"
+              "/a.slice,3226468352,8589934592,37.56,\n"
+              "/a.slice/big.service,3221225472,8589934592,37.50,1073741824\n"
+              "/a.slice/small,5242880,8589934592,0.06,\n");
+    fake_.clients[1].comm = "a,\"b\"";
+    EXPECT_EQ(run({"ps", "--csv", "--no-header", "-o", "pid,name", "/a.slice/big.service"}).out,
+              "42,\"a,\"\"b\"\"\"\n");
+    fake_.clients.clear();
+    EXPECT_EQ(run({"ps", "--csv", "-o", "pid,usage"}).out, "pid,usage\n") << "no sentence";
+    EXPECT_NE(run({"show", "-b", "/a.slice"}).out.find("3226468352"), std::string::npos);
+    EXPECT_NE(run({"show", "/a.slice"}).out.find("used"), std::string::npos);
+}
+
+TEST_F(App, LsGoesAsDeepAsItIsTold) {
+    EXPECT_EQ(run({"ls", "--no-header", "-o", "name", "--depth", "1"}).out, "/\n  a.slice\n");
+    EXPECT_EQ(run({"ls", "--no-header", "-o", "name", "--depth", "0", "/a.slice"}).out,
+              "/a.slice\n");
+}
+
+TEST_F(App, AColumnThatThereIsNotIsSaidWithoutTheModuleToo) {
+    loaded_ = false;
+    EXPECT_EQ(run({"ls", "-o", "colour"}).code, 2);
+    EXPECT_EQ(run({"ps", "-o", "colour"}).code, 2);
+}
+
+TEST_F(App, SharesAreOfTheMachine) {
+    EXPECT_EQ(run({"limit", "/idle", "--hard", "50%"}).code, 0);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), 8 * gib);
+    fake_.changes.clear();
+    EXPECT_EQ(run({"reserve", "25%"}).code, 0);
+    EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
 }
 
 /// A reader that may not see all: what isn't told to it is 0 in the status.
@@ -862,6 +918,25 @@ TEST_F(Room, PreflightWithLimitsInTheWay) {
     EXPECT_EQ(preflight("101M")["answer"], "yes") << "without a module there are no limits";
 }
 
+/// With the tool itself inside of a limited cgroup that has a view.
+TEST_F(Room, NothingIsReadThatAViewChanges) {
+    sandbox_.write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n");
+    sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '50%'\n"
+                                      "[[rule]]\ncgroup = '/a.slice'\nhard = '50%'\n");
+    fake_.status.memory_total = 16 * gib;
+    fake_.status.memory_free = gib;
+    fake_.status.memory_available = 2 * gib;
+    EXPECT_EQ(run_json({"--json"})["memory"]["total_bytes"], 16 * gib);
+    EXPECT_EQ(run_json({"--json"})["memory"]["free_bytes"], gib);
+    EXPECT_EQ(run_json({"top", "-n", "1", "--json"})["memory"]["total_bytes"], 16 * gib);
+    EXPECT_EQ(run_json({"reserve", "--json"})["available_bytes"], 2 * gib);
+    EXPECT_EQ(run_json({"audit", "--json"})["machine"]["total_bytes"], 16 * gib);
+    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], 8 * gib);
+    EXPECT_NE(run({"config", "explain", "/a.slice"}).out.find("hard 8.00 GiB"), std::string::npos);
+    EXPECT_EQ(run({"headroom", "1G"}).code, 5);
+    EXPECT_EQ(run({"preflight", "8G"}).out.find("more than the machine's"), std::string::npos);
+}
+
 TEST_F(Room, HeadroomIsForTheDaemon) {
     EXPECT_EQ(run({"headroom"}).out, "headroom off; 512.00 MiB are free in blocks of 2.00 MiB\n");
     EXPECT_EQ(run({"headroom"}).code, 0);
@@ -1064,25 +1139,6 @@ TEST_F(App, WatchCountsWhatAnOverrunLostThoughNothingFollows) {
 
     const Ran ran = run({"watch"});
     EXPECT_EQ(ran.out.find("the last of"), std::string::npos);
-/// With the tool itself inside of a limited cgroup that has a view.
-TEST_F(Room, NothingIsReadThatAViewChanges) {
-    sandbox_.write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n");
-    sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '50%'\n"
-                                      "[[rule]]\ncgroup = '/a.slice'\nhard = '50%'\n");
-    fake_.status.memory_total = 16 * gib;
-    fake_.status.memory_free = gib;
-    fake_.status.memory_available = 2 * gib;
-    EXPECT_EQ(run_json({"--json"})["memory"]["total_bytes"], 16 * gib);
-    EXPECT_EQ(run_json({"--json"})["memory"]["free_bytes"], gib);
-    EXPECT_EQ(run_json({"top", "-n", "1", "--json"})["memory"]["total_bytes"], 16 * gib);
-    EXPECT_EQ(run_json({"reserve", "--json"})["available_bytes"], 2 * gib);
-    EXPECT_EQ(run_json({"audit", "--json"})["machine"]["total_bytes"], 16 * gib);
-    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], 8 * gib);
-    EXPECT_NE(run({"config", "explain", "/a.slice"}).out.find("hard 8.00 GiB"), std::string::npos);
-    EXPECT_EQ(run({"headroom", "1G"}).code, 5);
-    EXPECT_EQ(run({"preflight", "8G"}).out.find("more than the machine's"), std::string::npos);
-}
-
     EXPECT_NE(ran.out.find("refused 1.00 MiB: 2.00 MiB used of the hard limit 2.00 MiB of /a\n"
                            "8 events were lost"),
               std::string::npos)

@@ -4,6 +4,10 @@
 #include <cerrno>
 #include <clocale>
 #include <deque>
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -203,7 +207,7 @@ ACCOUNT                       USAGE      LIMIT       PEAK          RATE  MEMORY.
 
 
 
-h help  p processes  s sort  / filter  l limit  space pause  q quit
+h help  p processes  s sort  / filter  l limit  f freeze  K kill  q quit
 )");
 }
 
@@ -445,7 +449,7 @@ TEST_F(Top, ABadSizeIsSaidAndCanBeCorrected) {
     press(Key::enter);
     top();
     EXPECT_TRUE(has("'4x' is not a size: write a size as 40G"));
-    EXPECT_EQ(bottom(), "hard limit of / (now max): 4x_");
+    EXPECT_EQ(bottom(), "hard limit of the whole machine, /, (now max): 4x_");
     EXPECT_EQ(tone_of("'4x' is not"), Tone::refused);
     type("l4x");
     press(Key::enter);
@@ -453,7 +457,7 @@ TEST_F(Top, ABadSizeIsSaidAndCanBeCorrected) {
     type("4G");
     press(Key::enter);
     top();
-    EXPECT_EQ(bottom(), "set the hard limit of / to 4.00 GiB? y/n");
+    EXPECT_EQ(bottom(), "set the hard limit of the whole machine, /, to 4.00 GiB? y/n");
 }
 
 TEST_F(Top, TheModulesRefusalIsShown) {
@@ -476,7 +480,7 @@ TEST_F(Top, AProcessesLimitIsThatOfItsCgroup) {
     press(Key::enter);
     type("l");
     top();
-    EXPECT_EQ(bottom(), "there is no cgroup to limit");
+    EXPECT_EQ(bottom(), "there is no cgroup to limit, freeze or kill");
 }
 
 TEST_F(Top, FiltersWhileOneTypes) {
@@ -598,6 +602,88 @@ TEST_F(Top, KeysThatMeanNothingDoNothing) {
     EXPECT_TRUE(fake_.changes.empty());
 }
 
+TEST_F(Top, AQuestionIsNeverCut) {
+    const std::string deep = "/demo/" + std::string(150, 'x');
+
+    fake_.accounts[2].path = deep;
+    fake_.accounts[2].id = sandbox_.add_cgroup(deep);
+    screen_.size = {24, 80};
+    press(Key::end);
+    press(Key::up);
+    type("l1M");
+    press(Key::enter);
+    top();
+
+    std::string asked;
+    for (int row = 20; row < 24; ++row)
+        asked += line_of(screen_.last(), row);
+    EXPECT_NE(asked.find("set the hard limit of /demo/xxx"), std::string::npos) << asked;
+    EXPECT_NE(asked.find("xxx to 1.00 MiB?"), std::string::npos) << asked;
+    EXPECT_TRUE(bottom().ends_with("refused. y/n")) << bottom();
+}
+
+TEST_F(Top, FreezesAndLetsGoOnAfterAsking) {
+    const auto freezer = sandbox_.cgroup_mount() / "demo/vllm/cgroup.freeze";
+    const auto state = [&] {
+        std::string text;
+
+        std::getline(std::ifstream(freezer), text);
+        return text;
+    };
+    const auto answer = [&](std::string_view keys) {
+        press(Key::end);
+        press(Key::up);
+        type(keys);
+        top();
+    };
+
+    sandbox_.write(freezer, "0");
+    answer("f");
+    EXPECT_EQ(bottom(), "freeze /demo/vllm and all below it? y/n");
+    answer("fn");
+    EXPECT_EQ(state(), "0");
+    answer("fy");
+    EXPECT_EQ(bottom(), "/demo/vllm is frozen");
+    EXPECT_EQ(state(), "1");
+    answer("f");
+    EXPECT_EQ(bottom(), "let /demo/vllm go on? y/n");
+    answer("fy");
+    EXPECT_EQ(state(), "0");
+}
+
+TEST_F(Top, KillsAfterAskingButNotWhatItRunsIn) {
+    const auto killer = sandbox_.cgroup_mount() / "demo/vllm/cgroup.kill";
+    const auto answer = [&](std::string_view keys) {
+        press(Key::end);
+        press(Key::up);
+        type(keys);
+        top();
+    };
+
+    sandbox_.write(killer, "");
+    answer("K");
+    EXPECT_EQ(bottom(),
+              "KILL every process of /demo/vllm and below it, which holds 240.00 MiB? y/n");
+    answer("Kx");
+    EXPECT_EQ(std::filesystem::file_size(killer), 0U);
+    answer("Ky");
+    EXPECT_EQ(bottom(), "/demo/vllm is killed");
+    EXPECT_EQ(std::filesystem::file_size(killer), 1U);
+
+    sandbox_.write(killer, "");
+    sandbox_.write("proc/" + std::to_string(getpid()) + "/cgroup", "0::/demo/vllm/shell\n");
+    answer("Ky");
+    EXPECT_NE(bottom().find("has this very program in it"), std::string::npos) << bottom();
+    sandbox_.write("proc/" + std::to_string(getpid()) + "/cgroup", "0::/\n");
+    fake_.accounts[2].id += 1000;
+    answer("Ky");
+    EXPECT_EQ(bottom(), "/demo/vllm is gone") << "another cgroup has the name by now";
+    EXPECT_EQ(std::filesystem::file_size(killer), 0U);
+    type("fy");
+    top();
+    EXPECT_NE(bottom().find("the whole machine, /, has this very program"), std::string::npos);
+}
+
 // --- without a screen -------------------------------------------------------------
 
 TEST_F(Top, InAPipeItPrintsOneBatch) {
@@ -610,10 +696,10 @@ TEST_F(Top, InAPipeItPrintsOneBatch) {
 memory  2.00 GiB available of 16.00 GiB, reserve off
 driver  336.00 MiB uncharged, 0 B charged, 0 B its own
 
-ACCOUNT       USAGE  LIMIT        PEAK  RATE  MEMORY.CURRENT   UNCHARGED  PRESSURE
-/demo    336.00 MiB    max  336.00 MiB     -               -  336.00 MiB         -
-  vllm   240.00 MiB    max  240.00 MiB     -      132.00 KiB  240.00 MiB         -
-  llama   96.00 MiB    max   96.00 MiB     -               -   96.00 MiB         -
+ACCOUNT       USAGE  LIMIT  MEM %        PEAK  RATE  MEMORY.CURRENT   UNCHARGED  PRESSURE
+/demo    336.00 MiB    max      -  336.00 MiB     -               -  336.00 MiB         -
+  vllm   240.00 MiB    max      -  240.00 MiB     -      132.00 KiB  240.00 MiB         -
+  llama   96.00 MiB    max      -   96.00 MiB     -               -   96.00 MiB         -
 )");
 }
 
@@ -622,7 +708,8 @@ TEST_F(Top, BatchesHaveRatesFromTheSecondOn) {
 
     EXPECT_NE(ran.out.find("\n\nmemory"), std::string::npos);
     EXPECT_LT(ran.out.find("  -  "), ran.out.find("0 B/s"));
-    EXPECT_NE(ran.out.find(" 41  240.00 MiB    max  240.00 MiB"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find(" 41  240.00 MiB    max      -  240.00 MiB"), std::string::npos)
+        << ran.out;
 }
 
 TEST_F(Top, ABatchSaysOnceThatTheModuleIsGoneAndGoesOn) {
@@ -678,11 +765,11 @@ TEST_F(Top, NothingToShowIsSaid) {
 
 TEST_F(Top, AWrongCommandLineIsRefused) {
     const std::vector<std::pair<std::vector<const char *>, int>> wrong{
-        {{"top", "-d", "0"}, 2},    {{"top", "-d", "-1"}, 2},    {{"top", "-d", "nan"}, 2},
-        {{"top", "-d", "soon"}, 2}, {{"top", "-d", "1e9"}, 2},   {{"top", "-d", ""}, 2},
-        {{"top", "-n", "-1"}, 2},   {{"top", "-n", "many"}, 2},  {{"top", "--sort", "colour"}, 2},
-        {{"top", "/demo", "x"}, 2}, {{"top", "nowhere"}, 1},     {{"top", ""}, 2},
-        {{"top", "--frob"}, 2},     {{"top", "-o", "colour"}, 2}};
+        {{"top", "-d", "0"}, 2},    {{"top", "-d", "-1"}, 2},     {{"top", "-d", "nan"}, 2},
+        {{"top", "-d", "soon"}, 2}, {{"top", "-d", "1e9"}, 2},    {{"top", "-d", ""}, 2},
+        {{"top", "-n", "-1"}, 2},   {{"top", "-n", "many"}, 2},   {{"top", "--sort", "colour"}, 2},
+        {{"top", "/demo", "x"}, 2}, {{"top", "nowhere"}, 1},      {{"top", ""}, 2},
+        {{"top", "--frob"}, 2},     {{"top", "-o", "colour"}, 2}, {{"top", "-n", "1.5"}, 2}};
 
     for (const auto &[words, code] : wrong) {
         const Ran ran = run(words);
@@ -711,8 +798,8 @@ TEST_F(Top, AWrongColumnIsAnErrorAtOnceWhereverItWouldBeShown) {
 }
 
 TEST_F(Top, TheScreenHasColumnsOfItsOwn) {
-    for (const auto &words :
-         std::vector<std::vector<const char *>>{{"-o", "usage"}, {"--no-header"}}) {
+    for (const auto &words : std::vector<std::vector<const char *>>{
+             {"-o", "usage"}, {"--no-header"}, {"--bytes"}, {"--csv"}}) {
         const Ran ran = top(words);
 
         EXPECT_EQ(ran.code, 2) << words[0];

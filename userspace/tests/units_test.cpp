@@ -66,11 +66,22 @@ TEST(Units, MaxIsOnlyALimit) {
     EXPECT_THROW(parse_size("max"), Error);
 }
 
+TEST(Units, SharesAreOfSomething) {
+    EXPECT_EQ(parse_size_of("50%", 8 * gib), 4 * gib);
+    EXPECT_EQ(parse_size_of("0.5%", 1000), 5U);
+    EXPECT_EQ(parse_size_of("1G", 8), gib);
+    EXPECT_EQ(parse_share("100%"), 100);
+    for (const char *text : {"", "%", "0%", "101%", "50", "50%%", "5%0", "x%", "-1%", "1 %"})
+        EXPECT_THROW(parse_share(text), Error) << text;
+}
+
 TEST(Units, Times) {
     EXPECT_EQ(parse_time("20ms"), 20'000'000U);
     EXPECT_EQ(parse_time("1.5s"), 1'500'000'000U);
     EXPECT_EQ(parse_time("500us"), 500'000U);
     EXPECT_EQ(parse_time("7ns"), 7U);
+    EXPECT_EQ(parse_time("1h"), 3'600'000'000'000U);
+    EXPECT_EQ(parse_time("2min"), 120'000'000'000U);
     EXPECT_EQ(parse_time("off"), 0U);
     EXPECT_EQ(parse_time("0"), 0U);
     EXPECT_THROW(parse_time("20"), Error);
@@ -79,15 +90,15 @@ TEST(Units, Times) {
     EXPECT_THROW(parse_time("999999999999999s"), Error);
 }
 
-TEST(Units, SizesAreWrittenInTheLargestUnitUpToGib) {
+TEST(Units, SizesAreWrittenInTheLargestUnitUpToTib) {
     EXPECT_EQ(format_size(0), "0 B");
     EXPECT_EQ(format_size(1000), "1000 B");
     EXPECT_EQ(format_size(1024), "1.00 KiB");
     EXPECT_EQ(format_size(1536), "1.50 KiB");
     EXPECT_EQ(format_size(512ULL << 20), "512.00 MiB");
     EXPECT_EQ(format_size(gib), "1.00 GiB");
-    EXPECT_EQ(format_size(2048 * gib), "2048.00 GiB");
-    EXPECT_EQ(format_size(UMACCT_UNLIMITED - 1), "17179869184.00 GiB");
+    EXPECT_EQ(format_size(2048 * gib), "2.00 TiB");
+    EXPECT_EQ(format_size(UMACCT_UNLIMITED - 1), "16777216.00 TiB");
 }
 
 TEST(Units, RoundingNeverShowsTheNextUnitsFullSize) {
@@ -105,14 +116,14 @@ TEST(Units, ShortSizesHaveFourDigits) {
     EXPECT_EQ(format_short(1018ULL << 20), "1018 MiB");
     EXPECT_EQ(format_short((1000ULL << 20) - 1024), "1000 MiB");
     EXPECT_EQ(format_short(117 * gib), "117.0 GiB");
-    EXPECT_EQ(format_short(9999 * gib), "9999 GiB");
+    EXPECT_EQ(format_short(9999 * gib), "9.76 TiB");
 }
 
 TEST(Units, RatesHaveASign) {
     EXPECT_EQ(format_rate(0), "0 B/s");
     EXPECT_EQ(format_rate(12), "+12 B/s");
     EXPECT_EQ(format_rate(-(3LL << 20)), "-3.00 MiB/s");
-    EXPECT_EQ(format_rate(INT64_MIN), "-8589934592 GiB/s");
+    EXPECT_EQ(format_rate(INT64_MIN), "-8388608 TiB/s");
 }
 
 TEST(Units, LimitsAndTimesAreWrittenInWords) {

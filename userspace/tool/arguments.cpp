@@ -27,20 +27,28 @@ void request_change(const std::string &subject, const AttributeNames &names,
 void add_limit_options(CLI::App &verb, LimitOptions &options) {
     verb.add_option("--soft", options.soft, "size above which an event is sent; max for none")
         ->type_name("SIZE");
-    verb.add_option("--hard", options.hard, "size that nothing may exceed; max for none")
+    verb.add_option("--hard", options.hard,
+                    "size that nothing may exceed, or a share of the machine's; max for none")
         ->type_name("SIZE");
     verb.add_option("--throttle", options.throttle,
                     "longest delay of one call above the soft limit, such as 50ms; off for none")
         ->type_name("TIME");
 }
 
-AccountChange parse_limits(const LimitOptions &options) {
+std::uint64_t parse_machine_size(std::string_view text, const Machine &machine) {
+    return parse_size_of(text, text.ends_with('%') ? machine.meminfo().total() : 0);
+}
+
+AccountChange parse_limits(const LimitOptions &options, const Machine &machine) {
     AccountChange change;
+    const auto limit = [&](const std::string &text) {
+        return text.ends_with('%') ? parse_machine_size(text, machine) : parse_limit(text);
+    };
 
     if (options.soft)
-        change.soft = read_argument("--soft", *options.soft, parse_limit);
+        change.soft = read_argument("--soft", *options.soft, limit);
     if (options.hard)
-        change.hard = read_argument("--hard", *options.hard, parse_limit);
+        change.hard = read_argument("--hard", *options.hard, limit);
     if (options.throttle)
         change.throttle_ns = read_argument("--throttle", *options.throttle, parse_time);
     return change;

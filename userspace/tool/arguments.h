@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
-#include "lib/module/module.h"
+#include "lib/machine.h"
 
 namespace CLI {
 class App;
@@ -51,8 +51,11 @@ struct LimitOptions {
 /// --soft, --hard and --throttle.
 void add_limit_options(CLI::App &verb, LimitOptions &options);
 
-/// Throws Error (usage) that names the option.
-AccountChange parse_limits(const LimitOptions &options);
+/// Throws Error (usage) that names the option. A share, such as 50%, is of the machine's memory.
+AccountChange parse_limits(const LimitOptions &options, const Machine &machine);
+
+/// "8G" or "10%": of the machine's memory. Throws Error (usage).
+std::uint64_t parse_machine_size(std::string_view text, const Machine &machine);
 
 /// Lines below "Examples:" in the verb's help.
 void add_examples(CLI::App &verb, const std::string &lines);

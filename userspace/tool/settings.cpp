@@ -64,12 +64,12 @@ int list_accounts(Session &session, const std::optional<std::string> &target,
                    list.binders ? binder_of : std::function<Json(const Row &)>());
         return 0;
     }
-    if (!options.no_header && !list.head.empty())
+    if (!options.no_header && !options.csv && !list.head.empty())
         fmt::print(output.out, "{}{}", list.head, rows.empty() ? "" : "\n");
-    if (rows.empty())
+    if (rows.empty() && !options.csv)
         fmt::print(output.out, "{}", list.none);
     else
-        print_rows(output, rows, shown, Of::accounts, !options.no_header);
+        print_rows(output, rows, shown, Of::accounts, options);
     return 0;
 }
 

@@ -4,12 +4,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <sstream>
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/text.h"
@@ -57,6 +63,17 @@ Number of_either(const Row &row) {
 }
 
 /// In hundredths of a per cent.
+Number share_of_limit(const Row &row) {
+    const Account *account = row.account;
+
+    if (account == nullptr || !account->effective)
+        return std::nullopt;
+    const std::uint64_t usage = row.client != nullptr ? row.client->usage : account->usage;
+    return std::llround(static_cast<double>(usage) * 10000 /
+                        static_cast<double>(std::max<std::uint64_t>(*account->effective, 1)));
+}
+
+/// The same.
 template <auto Pressure::*Who>
 Number pressure_of(const Row &row) {
     return row.memory.pressure ? Number(std::llround((*row.memory.pressure.*Who).avg10 * 100))
@@ -78,6 +95,7 @@ constexpr std::array of_names{
 };
 
 constexpr std::array of_others{
+    Column{"percent", "MEM %", Of::both, Kind::percent, "usage, of limit", share_of_limit},
     Column{"rate", "RATE", Of::both, Kind::rate, "how fast usage changes; of top",
            [](const Row &row) { return row.rate; }, nullptr, 'r'},
     Column{"memory.current", "MEMORY.CURRENT", Of::both, Kind::bytes,
@@ -101,6 +119,10 @@ constexpr std::array of_others{
            [](const Row &row) { return std::string(name_of(row.account->charge_effective)); }},
     Column{"state", "STATE", Of::both, Kind::text, "above its soft limit?", nullptr,
            [](const Row &row) { return std::string(row.over_soft() ? "over soft" : ""); }},
+    Column{"user", "USER", Of::processes, Kind::text, "whom it runs as; - when it is gone", nullptr,
+           [](const Row &row) { return row.user; }},
+    Column{"command", "COMMAND LINE", Of::processes, Kind::text, "the command and its arguments",
+           nullptr, [](const Row &row) { return row.command; }},
     Column{"account", "ACCOUNT", Of::processes, Kind::text, "the cgroup of its memory", nullptr,
            [](const Row &row) { return row.place; }},
 };
@@ -154,22 +176,26 @@ void print_json(const Output &output, const Owners &owners, const Json &members,
     });
 }
 
-std::string Column::cell(const Row &row, bool narrow) const {
+std::string Column::cell(const Row &row, Form form) const {
     if (kind == Kind::text)
         return text(row);
 
+    const bool raw = form == Form::raw;
+    const bool exact = raw || form == Form::bytes;
     const Number value = number(row);
     if (!value)
-        return "-";
+        return raw ? "" : "-";
     switch (kind) {
     case Kind::rate:
-        return format_rate(*value);
+        return exact ? std::to_string(*value) : format_rate(*value);
     case Kind::time:
-        return format_time(static_cast<std::uint64_t>(*value));
     case Kind::elapsed:
-        return format_elapsed(static_cast<std::uint64_t>(*value));
+        return raw ? std::to_string(*value)
+                   : (kind == Kind::time ? format_time
+                                         : format_elapsed)(static_cast<std::uint64_t>(*value));
     case Kind::percent:
-        return format_percent(static_cast<double>(*value) / 100);
+        return raw ? fmt::format("{:.2f}", static_cast<double>(*value) / 100)
+                   : format_percent(static_cast<double>(*value) / 100);
     case Kind::count:
         return std::to_string(*value);
     default:
@@ -177,7 +203,9 @@ std::string Column::cell(const Row &row, bool narrow) const {
     }
     if (*value == INT64_MAX)
         return "max";
-    return (narrow ? format_short : format_size)(static_cast<std::uint64_t>(*value));
+    if (exact)
+        return std::to_string(*value);
+    return (form == Form::narrow ? format_short : format_size)(static_cast<std::uint64_t>(*value));
 }
 
 const char *Column::title_of(Of rows) const {
@@ -220,7 +248,7 @@ bool comes_before(const Column &by, const Row &a, const Row &b) {
     return a.path() < b.path();
 }
 
-void add_list_options(CLI::App &verb, ListOptions &options, Of rows) {
+void add_list_options(CLI::App &verb, ListOptions &options, Of rows, const char *bytes) {
     std::string help = "Columns:\n";
 
     for (const Column &each : table) {
@@ -233,6 +261,8 @@ void add_list_options(CLI::App &verb, ListOptions &options, Of rows) {
         ->type_name("COLUMN")
         ->capture_default_str();
     verb.add_flag("--no-header", options.no_header, "no titles above the columns");
+    verb.add_flag(bytes, options.bytes, "sizes in bytes, without a unit");
+    verb.add_flag("--csv", options.csv, "comma-separated values, for programs");
     verb.footer(help);
 }
 
@@ -258,8 +288,8 @@ std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
 }
 
 bool need_pressure(const std::vector<const Column *> &columns) {
-    return std::ranges::any_of(columns,
-                               [](const Column *each) { return each->kind == Kind::percent; });
+    return std::ranges::any_of(
+        columns, [](const Column *each) { return each->name.starts_with("pressure"); });
 }
 
 Binders::Binders(Module &module, const Owners &owners, const std::vector<Account> &accounts) {
@@ -310,8 +340,97 @@ std::vector<Row> account_rows(const Machine &machine, const std::vector<Account>
     return rows;
 }
 
+namespace {
+
+/// Of a process that is there still, and not another's that has the number now.
+std::optional<uid_t> user_of(const std::filesystem::path &proc, const Client &client) {
+    struct stat info {};
+
+    const std::uint64_t ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    std::ifstream file(proc / "stat");
+    std::string text;
+    std::uint64_t started = 0;
+
+    // "PID (COMM) STATE ...": COMM may hold anything, and starttime is the 20th after it.
+    std::getline(file, text);
+    std::istringstream words(text.substr(std::min(text.rfind(')') + 1, text.size())));
+    for (int i = 0; i < 19; ++i)
+        words >> text;
+    if (!(words >> started) || started != client.start_time_ns * ticks / 1'000'000'000 ||
+        stat(proc.c_str(), &info) != 0)
+        return std::nullopt;
+    return info.st_uid;
+}
+
+std::string name_of_user(uid_t uid) {
+    const passwd *entry = getpwuid(uid);
+
+    return entry == nullptr ? std::to_string(uid) : printable(entry->pw_name);
+}
+
+std::string command_line(const std::filesystem::path &proc) {
+    std::ifstream file(proc / "cmdline", std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+
+    text.erase(text.find_last_not_of('\0') + 1);
+    std::ranges::replace(text, '\0', ' ');
+    return printable(text);
+}
+
+/// As RFC 4180 has it.
+std::string csv_cell(const std::string &text) {
+    std::string quoted = "\"";
+
+    if (text.find_first_of("\",\r\n") == std::string::npos)
+        return text;
+    for (const char c : text)
+        quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + '"';
+}
+
+void print_csv(const Output &output, const std::vector<Row> &rows,
+               const std::vector<const Column *> &columns, bool header) {
+    const auto line = [&](const auto &cell_of) {
+        std::string text;
+
+        for (const Column *column : columns)
+            text += (text.empty() ? "" : ",") + csv_cell(cell_of(*column));
+        output.out << text << '\n';
+    };
+
+    if (header)
+        line([](const Column &column) { return std::string(column.name); });
+    for (const Row &row : rows)
+        line([&](const Column &column) {
+            return column.name == "name" && row.client == nullptr ? row.place
+                                                                  : column.cell(row, Form::raw);
+        });
+}
+
+} // namespace
+
+void describe_processes(const Machine &machine, std::vector<Row> &rows,
+                        const std::vector<const Column *> &columns) {
+    const auto shown = [&](std::string_view name) {
+        return std::ranges::find(columns, name, &Column::name) != columns.end();
+    };
+
+    if (!shown("user") && !shown("command"))
+        return;
+    for (Row &row : rows) {
+        const auto proc = machine.proc() / std::to_string(row.client->pid);
+        const auto user = row.client->exited ? std::nullopt : user_of(proc, *row.client);
+
+        row.user = user ? name_of_user(*user) : "-";
+        row.command = user ? command_line(proc) : "";
+        if (row.command.empty())
+            row.command = row.name;
+    }
+}
+
 std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,
-                              const std::vector<Account> &accounts, const Column &sort) {
+                              const std::vector<Account> &accounts, const Column &sort,
+                              std::vector<const Column *> columns) {
     std::unordered_map<std::uint64_t, const Account *> by_id;
     std::vector<Row> rows;
 
@@ -325,17 +444,25 @@ std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> 
         if (row.account != nullptr)
             row.memory = memory_controller(machine.cgroups(), *row.account);
     }
+    columns.push_back(&sort);
+    describe_processes(machine, rows, columns);
     sort_rows(rows, sort);
     return rows;
 }
 
-const std::vector<std::string_view> usual_of_processes{"pid",       "usage",   "peak", "charged",
-                                                       "uncharged", "managed", "name", "account"};
+const std::vector<std::string_view> usual_of_processes{"pid",     "user",    "usage",     "percent",
+                                                       "peak",    "charged", "uncharged", "managed",
+                                                       "command", "account"};
 
 void print_rows(const Output &output, const std::vector<Row> &rows,
-                const std::vector<const Column *> &columns, Of of, bool header, int indent) {
+                const std::vector<const Column *> &columns, Of of, const ListOptions &options,
+                int indent) {
     std::vector<Heading> headings;
 
+    if (options.csv) {
+        print_csv(output, rows, columns, !options.no_header);
+        return;
+    }
     headings.reserve(columns.size());
     for (const Column *column : columns)
         headings.push_back({column->title_of(of), column->right() ? Align::right : Align::left});
@@ -349,10 +476,10 @@ void print_rows(const Output &output, const std::vector<Row> &rows,
             cells.push_back(column->name == "name"
                                 ? std::string(static_cast<std::size_t>(row.depth) * 2, ' ') +
                                       row.name
-                                : column->cell(row, false));
+                                : column->cell(row, options.bytes ? Form::bytes : Form::full));
         printed.add(std::move(cells));
     }
-    printed.print(output, indent, header);
+    printed.print(output, indent, !options.no_header);
 }
 
 } // namespace umacct::tool

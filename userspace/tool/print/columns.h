@@ -30,13 +30,15 @@ struct Output;
 struct Row {
     const Account *account = nullptr; ///< of a process: where it took its memory, if it is seen
     const Client *client = nullptr;   ///< null for an account's row
-    std::string name;                 ///< printable: of a cgroup in its place, or of a process
-    std::string place;                ///< printable: the whole path of the cgroup
+    std::string name = {};            ///< printable: of a cgroup in its place, or of a process
+    std::string place = {};           ///< printable: the whole path of the cgroup
     int depth = 0;                    ///< in a tree
     bool parent = false;              ///< there are rows below it
-    MemoryController memory;
-    std::optional<std::int64_t> rate; ///< bytes per second; empty where there was no time
-    std::string bound_by;             ///< printable: the cgroup whose limit binds, or "itself"
+    MemoryController memory = {};
+    std::optional<std::int64_t> rate = {}; ///< bytes per second; empty where there was no time
+    std::string bound_by = {};             ///< printable: the cgroup whose limit binds, or "itself"
+    std::string command = {};              ///< printable: of a process, with its arguments
+    std::string user = {};                 ///< printable: whom it runs as
 
     const std::string &path() const { return client ? client->path : account->path; }
 
@@ -58,6 +60,14 @@ enum class Of : std::uint8_t { accounts = 1, processes = 2, both = 3 };
 /// How a number is written.
 enum class Kind : std::uint8_t { text, bytes, limit, rate, time, elapsed, percent, count };
 
+/// How a cell is written.
+enum class Form : std::uint8_t {
+    full,   ///< "1.50 GiB"
+    narrow, ///< of four digits at most: "117.0 GiB"
+    bytes,  ///< sizes in bytes
+    raw,    ///< for programs: and times in nanoseconds, per cent without a sign, "" for unknown
+};
+
 struct Column {
     std::string_view name; ///< as --sort and -o take it
     const char *title;
@@ -71,8 +81,7 @@ struct Column {
 
     bool right() const { return kind != Kind::text; }
 
-    /// narrow: of four digits at most.
-    std::string cell(const Row &row, bool narrow) const;
+    std::string cell(const Row &row, Form form) const;
     const char *title_of(Of rows) const;
 };
 
@@ -87,13 +96,17 @@ bool comes_before(const Column &by, const Row &a, const Row &b);
 
 /// What every list takes.
 struct ListOptions {
-    std::string columns; ///< as -o has them
-    std::string sort;
+    std::string columns = {}; ///< as -o has them
+    std::string sort = {};
     bool no_header = false;
+    bool bytes = false;
+    bool csv = false;
 };
 
-/// -o, --sort and --no-header, and what the columns are.
-void add_list_options(CLI::App &verb, ListOptions &options, Of rows);
+/// -o, --sort, --no-header, --bytes and --csv, and what the columns are. bytes: what else it is
+/// called.
+void add_list_options(CLI::App &verb, ListOptions &options, Of rows,
+                      const char *bytes = "-b,--bytes");
 
 /// -o COLUMN,... or, with a plus, those and more. usual: those without -o.
 std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
@@ -128,14 +141,21 @@ private:
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,
                               const Binders &binders, const Column &sort);
 
-/// The processes as rows, in that order. What they point into must outlive them.
+/// The processes as rows, in that order, with what /proc has of them where one of the columns is
+/// of that. What they point into must outlive them.
 std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,
-                              const std::vector<Account> &accounts, const Column &sort);
+                              const std::vector<Account> &accounts, const Column &sort,
+                              std::vector<const Column *> columns = {});
+
+/// Fills in what of the columns /proc has of each process: its command and user.
+void describe_processes(const Machine &machine, std::vector<Row> &rows,
+                        const std::vector<const Column *> &columns);
 
 extern const std::vector<std::string_view> usual_of_processes;
 
+/// Aligned, or as CSV. options: whether there are titles, and how sizes are written.
 void print_rows(const Output &output, const std::vector<Row> &rows,
-                const std::vector<const Column *> &columns, Of of, bool header = true,
+                const std::vector<const Column *> &columns, Of of, const ListOptions &options = {},
                 int indent = 0);
 
 } // namespace umacct::tool

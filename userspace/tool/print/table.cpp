@@ -100,6 +100,13 @@ void Table::print(const Output &output, int indent, bool header) const {
         line.erase(line.find_last_not_of(' ') + 1);
         fmt::print(output.out, "{:{}}{}\n", "", indent, line);
     }
+    if (columns < headings_.size() && header) {
+        std::string left_out;
+
+        for (std::size_t i = columns; i < headings_.size(); ++i)
+            left_out += (left_out.empty() ? "" : ", ") + headings_[i].title;
+        output.note("the terminal is too narrow for " + left_out);
+    }
 }
 
 } // namespace umacct::tool

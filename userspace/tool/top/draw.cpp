@@ -150,6 +150,7 @@ const Choice &choice_of(Of of) {
     static const Choice of_accounts{{{"name", 24, 18, 0},
                                      {"usage", 9, 9, 0},
                                      {"limit", 9, 9, 9},
+                                     {"percent", 7, 7, 3},
                                      {"peak", 9, 9, 6},
                                      {"rate", 12, 12, 8},
                                      {"memory.current", 14, 9, 7},
@@ -163,6 +164,7 @@ const Choice &choice_of(Of of) {
                                       {"name", 16, 16, 0},
                                       {"usage", 9, 9, 0},
                                       {"limit", 9, 9, 4},
+                                      {"percent", 7, 7, 2},
                                       {"peak", 9, 9, 5},
                                       {"rate", 12, 12, 7},
                                       {"memory.current", 14, 9, 4},
@@ -269,7 +271,7 @@ Item cell_of(const TopRow &row, std::string_view name, int width) {
     if (name == history_field)
         return {sparkline(row.history, width)};
 
-    const std::string text = column(name, Of::both, "").cell(row, true);
+    const std::string text = column(name, Of::both, "").cell(row, Form::narrow);
     if (name == "state")
         return {text, state};
     if (name == "rate" && row.rate.value_or(0) == 0)
@@ -310,12 +312,15 @@ constexpr std::array help_text{
     "  s                            sort by another column; r reverses",
     "  /                            show only names that contain a text",
     "  l                            set the hard limit of the chosen row's cgroup",
+    "  f                            freeze that cgroup, or let it go on",
+    "  K                            kill every process of it and below it",
     "  space                        pause, and go on",
     "  q                            quit",
     "",
     "Columns",
     "  USAGE           memory taken through the driver, of the cgroup and all below it",
     "  LIMIT           the lowest hard limit from the cgroup to the root",
+    "  MEM %           USAGE, of that limit",
     "  PEAK            the highest usage so far",
     "  RATE            how fast usage changes, between the last two refreshes",
     "  MEMORY.CURRENT  what the kernel's own controller sees (CURRENT on small screens)",

@@ -112,4 +112,21 @@ std::string fitted_end(std::string_view text, int columns) {
     return ellipsis() + std::string(text);
 }
 
+std::vector<std::string> wrapped(std::string_view text, int columns) {
+    std::vector<std::string> lines(1);
+    int width = 0;
+
+    while (!text.empty()) {
+        const Character character = next_character(text);
+
+        if (width + character.width > columns && width > 0) {
+            lines.emplace_back();
+            width = 0;
+        }
+        lines.back() += character.text;
+        width += character.width;
+    }
+    return lines;
+}
+
 } // namespace umacct::tool

@@ -66,5 +66,7 @@ int width_of(std::string_view text);
 std::string fitted(std::string_view text, int columns);
 /// The same for what matters at its end, as in a path.
 std::string fitted_end(std::string_view text, int columns);
+/// All of it, in lines of that many columns; at least one.
+std::vector<std::string> wrapped(std::string_view text, int columns);
 
 } // namespace umacct::tool

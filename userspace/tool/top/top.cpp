@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -85,8 +86,8 @@ private:
         sample.clients = connection_.module().clients(subtree);
         sample.binders = {connection_.module(), machine_.owners(), sample.accounts};
         sample.time = Clock::now();
-        sample.total = memory.total();
         const Meminfo memory = machine_.meminfo(sample.status);
+        sample.total = memory.total();
         sample.free = memory.free();
         sample.available = memory.available();
         for (const Account &account : sample.accounts)
@@ -113,12 +114,12 @@ void refresh(Reader &reader, TopModel &model) {
 
 // --- one refresh after the other, for pipes and for terminals without a screen --------
 
-void print_document(const Machine &machine, const Output &output, const TopModel &model) {
 /// null where the caller may not see it.
 Json if_told(const Status &status, std::uint64_t bytes) {
     return status.tells_all() ? Json(bytes) : Json(nullptr);
 }
 
+void print_document(const Machine &machine, const Output &output, const TopModel &model) {
     const TopSample &sample = *model.sample();
     const Status &status = sample.status;
 
@@ -154,24 +155,27 @@ void print_machine(const Output &output, const TopSample &sample) {
 /// Throws Error (usage) where there is no such column.
 std::vector<const Column *> columns_of(const ListOptions &options, bool processes) {
     return processes ? chosen_columns(options, Of::processes,
-                                      {"pid", "usage", "limit", "peak", "rate", "memory.current",
-                                       "uncharged", "name", "account"})
+                                      {"pid", "usage", "limit", "percent", "peak", "rate",
+                                       "memory.current", "uncharged", "name", "account"})
                      : chosen_columns(options, Of::accounts,
-                                      {"name", "usage", "limit", "peak", "rate", "memory.current",
-                                       "uncharged", "pressure"});
+                                      {"name", "usage", "limit", "percent", "peak", "rate",
+                                       "memory.current", "uncharged", "pressure"});
 }
 
-void print_table(const Output &output, const TopModel &model, const ListOptions &options) {
+void print_table(const Machine &machine, const Output &output, const TopModel &model,
+                 const ListOptions &options) {
     const Of of = model.processes ? Of::processes : Of::accounts;
     const auto shown = columns_of(options, model.processes);
-    const std::vector<Row> rows = model.all_rows();
+    std::vector<Row> rows = model.all_rows();
 
-    if (rows.empty())
+    if (model.processes)
+        describe_processes(machine, rows, shown);
+    if (rows.empty() && !options.csv)
         fmt::print(output.out, "{}\n",
                    model.processes ? "no process holds memory"
                                    : "no account holds memory or has settings");
     else
-        print_rows(output, rows, shown, of, !options.no_header);
+        print_rows(output, rows, shown, of, options);
 }
 
 void run_batch(const Machine &machine, const Output &output, const Options &options, Reader &reader,
@@ -191,10 +195,11 @@ void run_batch(const Machine &machine, const Output &output, const Options &opti
         } else if (output.json) {
             print_document(machine, output, model);
         } else {
-            if (done > 1)
+            if (done > 1 && !options.list.csv)
                 fmt::print(output.out, "\n");
-            print_machine(output, *model.sample());
-            print_table(output, model, options.list);
+            if (!options.list.csv)
+                print_machine(output, *model.sample());
+            print_table(machine, output, model, options.list);
         }
         problem = model.problem();
         output.flush();
@@ -237,10 +242,15 @@ void run_screen(Terminal &terminal, const Options &options, Reader &reader, TopM
 /// Also where none of them would be printed.
 void check_columns(const Options &options, bool on_screen) {
     columns_of(options.list, options.processes);
-    if (on_screen && (!options.list.columns.empty() || options.list.no_header))
-        throw Error(Failure::usage,
-                    fmt::format("{}: the screen has columns of its own",
-                                options.list.columns.empty() ? "--no-header" : "-o"),
+    const ListOptions &list = options.list;
+    const char *given = !list.columns.empty() ? "-o"
+                        : list.no_header      ? "--no-header"
+                        : list.bytes          ? "--bytes"
+                        : list.csv            ? "--csv"
+                                              : nullptr;
+
+    if (on_screen && given != nullptr)
+        throw Error(Failure::usage, fmt::format("{}: the screen has columns of its own", given),
                     "with --batch they are printed as you choose them");
 }
 
@@ -278,12 +288,22 @@ std::string check_delay(const std::string &text) {
                        delay_most);
 }
 
+std::string check_iterations(const std::string &text) {
+    std::uint64_t count = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+
+    return read.ec == std::errc() && read.ptr == text.data() + text.size()
+               ? ""
+               : fmt::format("'{}' is not a number of refreshes: a whole number from 0", text);
+}
+
 } // namespace
 
 Action add_top(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    add_list_options(verb, options->list, Of::both);
+    // -b is --batch here, as other programs of the kind have it.
+    add_list_options(verb, options->list, Of::both, "--bytes");
     verb.add_option("TARGET", options->target, subtree_help);
     verb.add_option("-d,--delay", options->delay, "time from one refresh to the next")
         ->type_name("SECONDS")
@@ -292,7 +312,7 @@ Action add_top(CLI::App &verb) {
     verb.add_option("-n,--iterations", options->iterations,
                     "end after so many refreshes; 0 for never")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Validator(check_iterations, "", ""));
     verb.add_flag("-b,--batch", options->batch, "plain text, one refresh below the other");
     verb.add_flag("-P,--processes", options->processes, "processes instead of cgroups");
     verb.add_flag("-a,--all", options->all, "also accounts that hold nothing and have no settings");

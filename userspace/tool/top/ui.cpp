@@ -96,6 +96,8 @@ void TopUi::press_in_list(Key key) {
         Binding{Key{'s'}, "", [](TopUi &ui) { ui.mode_ = Mode::sort; }},
         Binding{Key{'r'}, "", [](TopUi &ui) { ui.model_.reversed = !ui.model_.reversed; }},
         Binding{Key{'l'}, "", [](TopUi &ui) { ui.ask_limit(); }},
+        Binding{Key{'f'}, "", [](TopUi &ui) { ui.ask_freeze(); }},
+        Binding{Key{'K'}, "", [](TopUi &ui) { ui.ask_kill(); }},
         Binding{Key{'q'}, "", [](TopUi &ui) { ui.wish_ = Wish::quit; }},
         Binding{Key{'h'}, "?",
                 [](TopUi &ui) {
@@ -163,8 +165,15 @@ void TopUi::press_in_limit(Key key) {
         message_ = {"nothing was changed"};
     } else {
         try {
-            bytes_ = parse_limit(input_);
-            mode_ = Mode::confirm;
+            bytes_ = input_.ends_with('%') ? parse_machine_size(input_, session_.machine)
+                                           : parse_limit(input_);
+            const bool above = bytes_ != UMACCT_UNLIMITED && chosen_.usage > bytes_;
+
+            ask(fmt::format("set the hard limit of {} to {}?{}", named(chosen_),
+                            bytes_ == UMACCT_UNLIMITED ? "max" : format_size(bytes_),
+                            above ? " It holds more: that stays, new allocations are refused."
+                                  : ""),
+                &TopUi::set_limit);
         } catch (const Error &error) {
             message_ = {described(error), Tone::refused};
         }
@@ -174,7 +183,7 @@ void TopUi::press_in_limit(Key key) {
 void TopUi::press_in_confirm(Key key) {
     mode_ = Mode::list;
     if (key == Key{'y'} || key == Key{'Y'})
-        set_limit();
+        (this->*yes_)();
     else
         message_ = {"nothing was changed"};
 }
@@ -234,22 +243,91 @@ void TopUi::toggle_fold() {
         fold(rows[model_.selected(rows)].open);
 }
 
-void TopUi::ask_limit() {
+/// Null where there is no row, or it was removed meanwhile.
+const Account *TopUi::chosen_account() {
     const std::vector<TopRow> rows = model_.rows();
     const Account *account =
         rows.empty() ? nullptr : model_.account(rows[model_.selected(rows)].key.account);
 
-    if (account == nullptr) {
-        message_ = {"there is no cgroup to limit"};
-        return;
+    if (account == nullptr)
+        message_ = {"there is no cgroup to limit, freeze or kill"};
+    return account;
+}
+
+std::string TopUi::named(const Account &account) const {
+    const std::string shown = model_.shown(account.path);
+    const std::string path = printable(account.path);
+
+    if (path == "/")
+        return "the whole machine, /,";
+    return shown == path ? path : fmt::format("{} ({})", shown, path);
+}
+
+void TopUi::ask(std::string question, void (TopUi::*yes)()) {
+    question_ = std::move(question);
+    yes_ = yes;
+    mode_ = Mode::confirm;
+}
+
+void TopUi::ask_limit() {
+    if (const Account *account = chosen_account()) {
+        chosen_ = *account;
+        input_.clear();
+        mode_ = Mode::limit;
     }
-    limited_ = *account;
-    input_.clear();
-    mode_ = Mode::limit;
+}
+
+void TopUi::ask_freeze() {
+    const Account *account = chosen_account();
+    const Cgroups &cgroups = session_.machine.cgroups();
+
+    if (account == nullptr)
+        return;
+    chosen_ = *account;
+    thaws_ = cgroups.read(chosen_.path, "cgroup.freeze") == "1";
+    ask(thaws_ ? fmt::format("let {} go on?", named(chosen_))
+               : fmt::format("freeze {} and all below it?", named(chosen_)),
+        &TopUi::freeze);
+}
+
+void TopUi::ask_kill() {
+    if (const Account *account = chosen_account()) {
+        chosen_ = *account;
+        ask(fmt::format("KILL every process of {} and below it, which holds {}?", named(chosen_),
+                        format_size(chosen_.usage)),
+            &TopUi::kill_all);
+    }
+}
+
+void TopUi::freeze() {
+    write_to_cgroup("cgroup.freeze", thaws_ ? "0" : "1", thaws_ ? "goes on" : "is frozen");
+}
+
+void TopUi::kill_all() {
+    write_to_cgroup("cgroup.kill", "1", "is killed");
+}
+
+void TopUi::write_to_cgroup(const char *file, const char *text, const std::string &done) {
+    const Cgroups &cgroups = session_.machine.cgroups();
+    const std::string self = cgroups.of_self();
+
+    try {
+        if (self == chosen_.path || chosen_.path == "/" || self.starts_with(chosen_.path + "/"))
+            throw Error(Failure::usage, named(chosen_) + " has this very program in it",
+                        "nothing was changed");
+        // Another one may have the name by now.
+        if (!cgroups.exists(chosen_.path) || cgroups.id(chosen_.path) != chosen_.id)
+            throw Error(Failure::failed, named(chosen_) + " is gone");
+        cgroups.write(chosen_.path, file, text);
+        message_ = {fmt::format("{} {}", named(chosen_), done)};
+        wish_ = Wish::refresh;
+    } catch (const Error &error) {
+        message_ = {described(error), Tone::refused};
+    }
 }
 
 void TopUi::set_limit() {
-    const std::string name = model_.shown(limited_.path);
+    const std::string name = model_.shown(chosen_.path);
     AccountChange change;
     Enforcement made;
 
@@ -257,14 +335,14 @@ void TopUi::set_limit() {
     try {
         Module &module = session_.module();
         const auto hard_now = [&] {
-            const auto now = module.account(limited_.id);
+            const auto now = module.account(chosen_.id);
 
             return format_limit(now ? now->hard : Limit());
         };
         const std::string before = hard_now();
 
         request_change(name, {{UMACCT_A_ACCOUNT_HARD, "hard limit"}},
-                       [&] { made = module.set_account(limited_.id, change); });
+                       [&] { made = module.set_account(chosen_.id, change); });
         const std::string said = change_text(name + ": hard limit", before, hard_now());
 
         // What is not so comes first: a screen may cut the end off.
@@ -371,37 +449,41 @@ TopUi::Message TopUi::bottom_line() const {
         return {fmt::format("filter: {}_  (Enter keeps it, Esc clears it)", printable(input_)),
                 Tone::strong};
     case Mode::limit:
-        return {fmt::format("hard limit of {} (now {}): {}_", model_.shown(limited_.path),
-                            format_limit(limited_.hard), printable(input_)),
+        return {fmt::format("hard limit of {} (now {}): {}_", named(chosen_),
+                            format_limit(chosen_.hard), printable(input_)),
                 Tone::strong};
-    case Mode::confirm: {
-        const bool above = bytes_ != UMACCT_UNLIMITED && limited_.usage > bytes_;
-
-        return {
-            fmt::format("set the hard limit of {} to {}?{} y/n", model_.shown(limited_.path),
-                        bytes_ == UMACCT_UNLIMITED ? "max" : format_size(bytes_),
-                        above ? " It holds more: that stays, new allocations are refused." : ""),
-            Tone::strong};
-    }
+    case Mode::confirm:
+        return {question_ + " y/n", Tone::strong};
     }
     if (!message_.text.empty())
         return message_;
-    return {"h help  p processes  s sort  / filter  l limit  space pause  q quit", Tone::faint};
+    return {"h help  p processes  s sort  / filter  l limit  f freeze  K kill  q quit",
+            Tone::faint};
 }
 
 void TopUi::draw_bottom(Grid &grid) const {
     const int row = grid.size().rows - 1;
     const Message line = bottom_line();
-    const bool asks = mode_ == Mode::filter || mode_ == Mode::limit || mode_ == Mode::confirm;
     const int columns = grid.size().columns;
-    // Of a question the end matters, where the answer is.
-    const auto fit = asks ? fitted_end : fitted;
+    const auto put = [&](int at, const std::string &text, Tone tone) {
+        grid.put(at, 0, std::string(static_cast<std::size_t>(columns), ' '));
+        grid.put(at, 0, text, tone);
+    };
 
-    grid.put(row, 0, fit(line.text, columns), line.tone);
-    if (mode_ == Mode::limit && !message_.text.empty() && row > 0) {
-        grid.put(row - 1, 0, std::string(static_cast<std::size_t>(columns), ' '));
-        grid.put(row - 1, 0, fitted(message_.text, columns), message_.tone);
+    if (mode_ == Mode::confirm) {
+        // Whom it is about matters as much as the answer: nothing is cut while there are rows.
+        const std::vector<std::string> lines = wrapped(line.text, columns);
+        const auto shown = std::min(lines.size(), static_cast<std::size_t>(row) + 1);
+
+        for (std::size_t i = 0; i < shown; ++i)
+            put(row - static_cast<int>(shown - 1 - i), lines[i + lines.size() - shown], line.tone);
+        return;
     }
+    // Of what is typed the end matters.
+    const bool typed = mode_ == Mode::filter || mode_ == Mode::limit;
+    grid.put(row, 0, (typed ? fitted_end : fitted)(line.text, columns), line.tone);
+    if (mode_ == Mode::limit && !message_.text.empty() && row > 0)
+        put(row - 1, fitted(message_.text, columns), message_.tone);
 }
 
 } // namespace umacct::tool

@@ -52,8 +52,18 @@ private:
     void move(long rows);
     void fold(bool folded);
     void toggle_fold();
+    const Account *chosen_account();
     void ask_limit();
+    void ask_freeze();
+    void ask_kill();
+    /// What y does.
+    void ask(std::string question, void (TopUi::*yes)());
     void set_limit();
+    void freeze();
+    void kill_all();
+    void write_to_cgroup(const char *file, const char *text, const std::string &done);
+    /// For people, with the path where that is something else.
+    std::string named(const Account &account) const;
     bool edit(Key key);
 
     void draw_title(Grid &grid) const;
@@ -70,8 +80,11 @@ private:
     bool paused_ = false;
     Message message_;
     std::string input_;
-    Account limited_;         ///< whose limit is asked for
+    Account chosen_;          ///< whom a question is about
     std::uint64_t bytes_ = 0; ///< the limit to confirm
+    bool thaws_ = false;      ///< it is frozen now
+    std::string question_;
+    void (TopUi::*yes_)() = nullptr;
     int help_line_ = 0;
     std::size_t first_ = 0; ///< row at the top of the list
     int page_ = 1;          ///< rows that the list had room for

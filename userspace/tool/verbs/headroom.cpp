@@ -70,8 +70,9 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
         throw Error(Failure::usage, "--blocks: SIZE is missing",
                     "for example: umacct headroom 8G --blocks 64K");
     if (options.size) {
-        setting.bytes =
-            *options.size == "off" ? 0 : read_argument("SIZE", *options.size, parse_size);
+        setting.bytes = read_argument("SIZE", *options.size, [&](const std::string &text) {
+            return text == "off" ? 0 : parse_machine_size(text, machine);
+        });
         if (options.blocks)
             setting.block = read_argument("--blocks", *options.blocks, parse_block);
         if (setting.bytes > machine.meminfo().total())
@@ -120,7 +121,8 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
 Action add_headroom(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    verb.add_option("SIZE", options->size, "how much, or off; nothing to print it");
+    verb.add_option("SIZE", options->size,
+                    "how much, such as 8G or 10%, or off; nothing to print it");
     verb.add_option("--blocks", options->blocks, "in blocks of this size; 2M unless told")
         ->type_name("SIZE");
     add_examples(verb, "umacct headroom\n"

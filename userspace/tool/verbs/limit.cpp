@@ -26,7 +26,7 @@ bool is_limited(const Account &account) {
 }
 
 int limit(Session &session, const Options &options) {
-    AccountChange change = parse_limits(options.limits);
+    AccountChange change = parse_limits(options.limits, session.machine);
 
     if (options.view || options.no_view)
         change.view = options.view;
@@ -40,7 +40,12 @@ int limit(Session &session, const Options &options) {
     if (!options.target)
         throw Error(Failure::usage, "TARGET is missing: whose limit is it?",
                     "for example: umacct limit ollama.service --hard 40G");
-    return change_account(session, session.machine.resolve(*options.target), change);
+    const Target target = session.machine.resolve(*options.target);
+    if (target.path == "/" && *options.target != "/")
+        throw Error(Failure::usage,
+                    fmt::format("TARGET: '{}' is the root, which is every cgroup", *options.target),
+                    "for a limit of everything say /; is a variable of a script empty?");
+    return change_account(session, target, change);
 }
 
 } // namespace

@@ -20,14 +20,19 @@ struct Options {
     ListOptions list{.columns = {}, .sort = "usage"};
     bool flat = false;
     bool all = false;
+    std::optional<std::uint32_t> depth;
 };
 
-int list(Module &module, const Machine &machine, Output &output, const Options &options) {
-    const std::vector<const Column *> shown = chosen_columns(
-        options.list, Of::accounts,
-        {"name", "usage", "peak", "limit", "charged", "uncharged", "memory.current", "memory.max"});
+int list(Session &session, const Options &options) {
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
+    const std::vector<const Column *> shown =
+        chosen_columns(options.list, Of::accounts,
+                       {"name", "usage", "peak", "limit", "percent", "charged", "uncharged",
+                        "memory.current", "memory.max"});
     const Column &sort = column(options.list.sort, Of::accounts, "--sort");
     const bool pressure = need_pressure(shown) || need_pressure({&sort});
+    Module &module = session.module();
     const Status status = module.status();
     const std::vector<Account> accounts =
         !options.target ? module.accounts() : module.accounts(machine.resolve(*options.target).id);
@@ -40,7 +45,11 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
                                                                               *row.account);
             row.bound_by = binders.shown(*row.account);
         },
-        order, [](const Account & /*any*/) { return true; });
+        order,
+        // The first is what all others are below.
+        [&](const Account &account) {
+            return !options.depth || account.level - accounts.front().level < *options.depth;
+        });
 
     if (options.flat) {
         std::stable_sort(rows.begin(), rows.end(), order);
@@ -53,10 +62,10 @@ int list(Module &module, const Machine &machine, Output &output, const Options &
         return 0;
     }
     name_rows(machine.owners(), rows);
-    if (rows.empty())
+    if (rows.empty() && !options.list.csv)
         fmt::print(output.out, "no account holds memory or has settings; --all lists the rest\n");
     else
-        print_rows(output, rows, shown, Of::accounts, !options.list.no_header);
+        print_rows(output, rows, shown, Of::accounts, options.list);
     return 0;
 }
 
@@ -69,13 +78,14 @@ Action add_ls(CLI::App &verb) {
     verb.add_option("TARGET", options->target, subtree_help);
     verb.add_flag("--flat", options->flat, "full paths, one order, instead of a tree");
     verb.add_flag("-a,--all", options->all, "also accounts that hold nothing and have no settings");
+    verb.add_option("--depth", options->depth, "so many levels below the first; 0 for it alone")
+        ->type_name("N");
     add_examples(verb, "umacct ls\n"
+                       "umacct ls --depth 1\n"
                        "umacct ls --flat --sort peak\n"
                        "umacct ls -o +refusals,local ollama.service\n"
                        "umacct ls user.slice --json");
-    return [options](Session &session) {
-        return list(session.module(), session.machine, session.output, *options);
-    };
+    return [options](Session &session) { return list(session, *options); };
 }
 
 } // namespace umacct::tool

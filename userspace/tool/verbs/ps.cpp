@@ -19,23 +19,26 @@ struct Options {
     ListOptions list{.columns = {}, .sort = "usage"};
 };
 
-int list(Module &module, const Machine &machine, Output &output, const Options &options) {
+int list(Session &session, const Options &options) {
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
     const auto shown = chosen_columns(options.list, Of::processes, usual_of_processes);
     const Column &sort = column(options.list.sort, Of::processes, "--sort");
+    Module &module = session.module();
     const Status status = module.status();
     const std::optional<std::uint64_t> subtree =
         options.target ? std::optional(machine.resolve(*options.target).id) : std::nullopt;
     const std::vector<Client> clients = module.clients(subtree);
     const std::vector<Account> accounts = module.accounts(subtree);
-    const std::vector<Row> rows = process_rows(machine, clients, accounts, sort);
+    const std::vector<Row> rows = process_rows(machine, clients, accounts, sort, shown);
 
     output.warn_if_degraded(status);
     if (output.json)
         print_json(output, machine.owners(), Json::object(), "clients", rows);
-    else if (clients.empty())
+    else if (clients.empty() && !options.list.csv)
         fmt::print(output.out, "no process holds memory\n");
     else
-        print_rows(output, rows, shown, Of::processes, !options.list.no_header);
+        print_rows(output, rows, shown, Of::processes, options.list);
     return 0;
 }
 
@@ -48,10 +51,9 @@ Action add_ps(CLI::App &verb) {
     verb.add_option("TARGET", options->target,
                     "only processes of this cgroup and what is below it");
     add_examples(verb, "umacct ps\n"
-                       "umacct ps ollama.service -o pid,usage,name --no-header");
-    return [options](Session &session) {
-        return list(session.module(), session.machine, session.output, *options);
-    };
+                       "umacct ps ollama.service -o pid,usage,name --no-header\n"
+                       "umacct ps --csv >processes.csv");
+    return [options](Session &session) { return list(session, *options); };
 }
 
 } // namespace umacct::tool

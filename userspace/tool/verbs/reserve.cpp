@@ -17,10 +17,6 @@ namespace umacct::tool {
 
 namespace {
 
-std::uint64_t parse_reserve(const std::string &text) {
-    return text == "off" ? 0 : parse_size(text);
-}
-
 std::string format_reserve(std::uint64_t bytes) {
     return bytes == 0 ? "off" : format_size(bytes);
 }
@@ -28,14 +24,16 @@ std::string format_reserve(std::uint64_t bytes) {
 int reserve(Session &session, const std::optional<std::string> &size) {
     Module &module = session.module();
     const Output &output = session.output;
-    if (!size && !status.tells_all())
-        throw Error(Failure::permission, "the reserve is not visible to you", "it takes root");
     const Status before = module.status();
     Status status = before;
     Enforcement made;
 
+    if (!size && !status.tells_all())
+        throw Error(Failure::permission, "the reserve is not visible to you", "it takes root");
     if (size) {
-        const std::uint64_t bytes = read_argument("SIZE", *size, parse_reserve);
+        const std::uint64_t bytes = read_argument("SIZE", *size, [&](const std::string &text) {
+            return text == "off" ? 0 : parse_machine_size(text, session.machine);
+        });
 
         request_change("", {{UMACCT_A_STATUS_RESERVE, "SIZE"}},
                        [&] { made = module.set_reserve(bytes); });
@@ -68,7 +66,7 @@ int reserve(Session &session, const std::optional<std::string> &size) {
 Action add_reserve(CLI::App &verb) {
     auto size = std::make_shared<std::optional<std::string>>();
 
-    verb.add_option("SIZE", *size, "how much, or off; nothing to print it");
+    verb.add_option("SIZE", *size, "how much, such as 8G or 10%, or off; nothing to print it");
     add_examples(verb, "umacct reserve\n"
                        "umacct reserve 4G\n"
                        "umacct reserve off");

@@ -209,8 +209,8 @@ FileDescriptor open_report(const Options &options) {
     return FileDescriptor(fd);
 }
 
-AccountChange parse_change(const Options &options) {
-    AccountChange change = parse_limits(options.limits);
+AccountChange parse_change(const Options &options, const Machine &machine) {
+    AccountChange change = parse_limits(options.limits, machine);
 
     if (options.view)
         change.view = true;
@@ -238,7 +238,7 @@ int run(Session &session, const Options &options) {
         throw Error(Failure::usage, "CMD is required: which command?",
                     "for example: umacct run --hard 40G python3 train.py");
 
-    const AccountChange change = parse_change(options);
+    const AccountChange change = parse_change(options, machine);
     const std::string name = name_for(options);
     const std::optional<User> user =
         options.user ? std::optional(find_user(*options.user)) : std::nullopt;

@@ -20,6 +20,11 @@ namespace umacct::tool {
 
 namespace {
 
+struct Options {
+    std::string target;
+    bool bytes = false;
+};
+
 /// "4.00 GiB  of /a/b" where another account's limit binds.
 std::string effective_note(Module &module, const Machine &machine, const Account &account) {
     if (!account.effective_id || *account.effective_id == account.id)
@@ -36,32 +41,40 @@ std::string owner_note(const Owner &owner) {
 }
 
 void print_account(Module &module, const Machine &machine, const Output &output,
-                   const Account &account, const MemoryController &memory) {
+                   const Account &account, const MemoryController &memory, bool bytes) {
+    const auto size = [bytes](std::uint64_t value) {
+        return bytes ? std::to_string(value) : format_size(value);
+    };
+    const auto limit = [&](const Limit &value) { return value ? size(*value) : "max"; };
+    const auto known = [&](const std::optional<std::uint64_t> &value) {
+        return value ? (*value == UMACCT_UNLIMITED ? "max" : size(*value)) : "-";
+    };
     Table figures({{}, {"", Align::right}, {}});
     const auto owner = machine.owners().nearest(account.path);
 
     fmt::print(output.out, "{}{}\n", printable(account.path),
                owner ? "  (" + printable(owner_note(*owner)) + ")" : "");
-    figures.add(
-        {"usage", format_size(account.usage), fmt::format("local {}", format_size(account.local))});
-    figures.add({"  charged", format_size(account.charged)});
-    figures.add({"  uncharged", format_size(account.uncharged())});
-    figures.add({"  managed", format_size(account.managed), "nvidia-uvm's pages"});
-    figures.add({"  metadata", format_size(account.metadata), "what the drivers keep beside the pages"});
-    figures.add({"peak", format_size(account.peak)});
-    figures.add({"memory.current", format_known(memory.current)});
-    figures.add({"memory.max", format_known(memory.max)});
+    figures.add({"usage", size(account.usage), fmt::format("local {}", size(account.local))});
+    figures.add({"  charged", size(account.charged)});
+    figures.add({"  uncharged", size(account.uncharged())});
+    figures.add({"  managed", size(account.managed), "nvidia-uvm's pages"});
+    figures.add({"  metadata", size(account.metadata), "what the drivers keep beside the pages"});
+    figures.add({"peak", size(account.peak)});
+    figures.add({"memory.current", known(memory.current)});
+    figures.add({"memory.max", known(memory.max)});
     if (memory.pressure)
         figures.add({"memory.pressure", format_percent(memory.pressure->some.avg10),
                      fmt::format("of the last 10 s; all of it waited {}; {} in all",
                                  format_percent(memory.pressure->full.avg10),
                                  format_elapsed(memory.pressure->some.total_us * 1000))});
-    figures.add({"soft limit", format_limit(account.soft),
+    figures.add({"soft limit", limit(account.soft),
                  "crossed " + counted(account.soft_count, "time", "times")});
-    figures.add({"hard limit", format_limit(account.hard),
+    figures.add({"hard limit", limit(account.hard),
                  "refused " + counted(account.hard_count, "time", "times")});
-    figures.add({"effective limit", format_limit(account.effective),
-                 effective_note(module, machine, account)});
+    figures.add(
+        {"effective limit", limit(account.effective), effective_note(module, machine, account)});
+    figures.add(
+        {"  used", column("percent", Of::accounts, "").cell({.account = &account}, Form::full)});
     figures.add({"throttle", format_time(account.throttle_ns),
                  account.throttled_ns == 0
                      ? ""
@@ -81,8 +94,8 @@ void print_account(Module &module, const Machine &machine, const Output &output,
     figures.print(output, 2);
 }
 
-int show(Module &module, const Machine &machine, Output &output, const std::string &text) {
-    const Target target = machine.resolve(text);
+int show(Module &module, const Machine &machine, Output &output, const Options &options) {
+    const Target target = machine.resolve(options.target);
     const std::vector<Account> accounts{read_account(module, machine.cgroups(), target)};
     const Account &account = accounts.front();
     const MemoryController memory = memory_and_pressure(machine.cgroups(), account);
@@ -91,18 +104,18 @@ int show(Module &module, const Machine &machine, Output &output, const std::stri
     if (target.pid)
         std::erase_if(clients, [&](const Client &client) { return client.pid != *target.pid; });
 
+    const auto shown = chosen_columns({}, Of::processes, usual_of_processes);
     const std::vector<Row> rows =
-        process_rows(machine, clients, accounts, column("usage", Of::processes, ""));
+        process_rows(machine, clients, accounts, column("usage", Of::processes, ""), shown);
     if (output.json) {
         print_json(output, machine.owners(),
                    {{"account", to_json(machine.owners(), account, memory)}}, "clients", rows);
         return 0;
     }
-    print_account(module, machine, output, account, memory);
+    print_account(module, machine, output, account, memory, options.bytes);
     if (!rows.empty()) {
         fmt::print(output.out, "\n");
-        print_rows(output, rows, chosen_columns({}, Of::processes, usual_of_processes),
-                   Of::processes, true, 2);
+        print_rows(output, rows, shown, Of::processes, {.bytes = options.bytes}, 2);
     }
     return 0;
 }
@@ -110,15 +123,16 @@ int show(Module &module, const Machine &machine, Output &output, const std::stri
 } // namespace
 
 Action add_show(CLI::App &verb) {
-    auto target = std::make_shared<std::string>();
+    auto options = std::make_shared<Options>();
 
-    verb.add_option("TARGET", *target, target_help)->required();
+    verb.add_option("TARGET", options->target, target_help)->required();
+    verb.add_flag("-b,--bytes", options->bytes, "sizes in bytes, without a unit");
     add_examples(verb, "umacct show /system.slice/ollama.service\n"
                        "umacct show 4f5a9c\n"
                        "umacct show default/llm-0/vllm\n"
                        "umacct show $$    this process alone, and its cgroup");
-    return [target](Session &session) {
-        return show(session.module(), session.machine, session.output, *target);
+    return [options](Session &session) {
+        return show(session.module(), session.machine, session.output, *options);
     };
 }
 

@@ -149,7 +149,7 @@ void print_top(const Machine &machine, const Output &output, const Summary &summ
         if (rows.empty())
             return;
         fmt::print(output.out, "\n{}\n", title);
-        print_rows(output, rows, chosen_columns({}, of, names), of, true, 2);
+        print_rows(output, rows, chosen_columns({}, of, names), of, {}, 2);
     };
 
     print("Top accounts",
