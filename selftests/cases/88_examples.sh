@@ -82,6 +82,7 @@ works() { # COMMAND-LINE
 }
 
 others
+umacct save >"$TEST_DIR/settings.toml"
 machine_up
 export PATH="$TEST_DIR/bin:$PATH" USER=nobody
 examples | sed 's/  .*//' | grep -v VERB | awk '!seen[$0]++' >"$TEST_DIR/examples"

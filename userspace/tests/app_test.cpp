@@ -473,6 +473,7 @@ TEST_F(App, WhatIsNotVisibleIsNoZero) {
     EXPECT_EQ(hidden({"charge"}), 0);
     EXPECT_EQ(hidden({"top", "-n", "1"}), 0);
     EXPECT_EQ(hidden({"reserve"}), 4);
+    EXPECT_EQ(hidden({"save"}), 4);
     hidden({"doctor"});
     const json status = run_json({"--json"});
     for (const char *key : {"reserve_bytes", "accounts", "clients", "records", "charge_default",
@@ -482,6 +483,120 @@ TEST_F(App, WhatIsNotVisibleIsNoZero) {
     EXPECT_TRUE(status["hooks"][0]["calls"].is_null());
     EXPECT_TRUE(run_json({"top", "-n", "1", "--json"})["reserve_bytes"].is_null());
     EXPECT_TRUE(run_json({"charge", "--json"})["charge_default"].is_null());
+}
+
+/// What "save" printed, and "restore" reads.
+class Saved : public App {
+protected:
+    std::string save() {
+        const std::string file = (sandbox_.root() / "saved.toml").string();
+
+        sandbox_.write("saved.toml", run({"save"}).out);
+        return file;
+    }
+
+    std::string written(const std::string &text) {
+        sandbox_.write("written.toml", text);
+        return (sandbox_.root() / "written.toml").string();
+    }
+
+    Ran restore(const std::string &file) { return run({"restore", file.c_str()}); }
+};
+
+TEST_F(Saved, IsAPolicyWithAllThatIsSet) {
+    fake_.status.reserve = gib;
+    fake_.accounts[2].throttle_ns = 50'000'000;
+    fake_.accounts[2].view = true;
+    fake_.accounts[4].charge = UMACCT_CHARGE_ON;
+    EXPECT_EQ("\n" + run({"save"}).out, R"(
+# By 'umacct save': what is set, for 'umacct restore', or as a policy.
+[machine]
+reserve = "1073741824"
+charge = "off"
+
+[[rule]]
+cgroup = "/a.slice"
+hard = "8589934592"
+
+[[rule]]
+cgroup = "/a.slice/small"
+soft = "4194304"
+throttle = "50000000ns"
+view = true
+
+[[rule]]
+cgroup = "/idle"
+charge = "on"
+)");
+    EXPECT_EQ(run({"save", "--json"}).code, 2);
+}
+
+TEST_F(Saved, RestoreOfWhatIsSetChangesNothing) {
+    fake_.accounts[2].view = true;
+    const Ran ran = restore(save());
+
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out + ran.err, "");
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+TEST_F(Saved, RestoreMakesTheDifferenceAndTakesAwayWhatIsNotInIt) {
+    const std::string file = save();
+
+    fake_.accounts[1].hard = 2 * gib;
+    fake_.accounts[4].hard = gib;
+    fake_.status.reserve = 3 * gib;
+    const json planned = run_json({"restore", file.c_str(), "--dry-run", "--json"});
+    EXPECT_TRUE(fake_.changes.empty());
+    ASSERT_EQ(planned["changes"].size(), 2U);
+    EXPECT_EQ(planned["changes"][0]["path"], "/a.slice");
+    EXPECT_EQ(planned["changes"][0]["before"], json({{"hard_bytes", 2 * gib}}));
+    EXPECT_EQ(planned["changes"][0]["after"], json({{"hard_bytes", 8 * gib}}));
+    const Ran ran = restore(file);
+    EXPECT_EQ(ran.out, "/a.slice: hard limit 2.00 GiB -> 8.00 GiB\n"
+                       "/idle: hard limit 1.00 GiB -> max\n"
+                       "reserve 3.00 GiB -> off\n");
+    ASSERT_EQ(fake_.changes.size(), 3U);
+    EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_HARD), 8 * gib);
+    EXPECT_FALSE(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_SOFT));
+    EXPECT_EQ(test::attribute(fake_.changes[1].attributes, UMACCT_A_ACCOUNT_HARD),
+              UMACCT_UNLIMITED);
+    EXPECT_EQ(test::attribute(fake_.changes[2].attributes, UMACCT_A_STATUS_RESERVE), 0U);
+}
+
+TEST_F(Saved, NothingIsChangedByAFileThatIsWrong) {
+    for (const char *text :
+         {"[[rule]]\ncgroup = '/idle'\nhard = 'lots'\n", "[[rule]]\nunit = 'a'\nhard = '1G'\n",
+          "[[rule]]\ncgroup = '/**'\nhard = '1G'\n", "[machine]\nheadroom = '1G'\n",
+          "[machine]\nreserve = '17G'\n", "not TOML"}) {
+        EXPECT_EQ(restore(written(text)).code, 2) << text;
+        EXPECT_TRUE(fake_.changes.empty()) << text;
+    }
+    EXPECT_EQ(run({"restore", "/nowhere/at/all"}).code, 1);
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+TEST_F(Saved, ACgroupThatIsGoneIsSaidAndTheRestIsRestored) {
+    const std::string file = written("[[rule]]\ncgroup = '/a.slice'\nhard = '1G'\n"
+                                     "[[rule]]\ncgroup = '/gone'\nhard = '1G'\n");
+    const Ran ran = restore(file);
+
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_NE(ran.err.find("/gone is not there"), std::string::npos) << ran.err;
+    EXPECT_EQ(fake_.changes.size(), 2U) << "and the soft limit of /a.slice/small goes";
+}
+
+TEST_F(Saved, WhatWasDoneIsTakenBackWhereTheModuleRefuses) {
+    const std::string file = written("[[rule]]\ncgroup = '/a.slice'\nhard = '1G'\n"
+                                     "[[rule]]\ncgroup = '/idle'\nhard = '1G'\n");
+
+    fake_.refuse_in = 3; // after /a.slice and /a.slice/small
+    const Ran ran = restore(file);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_NE(ran.err.find("/idle"), std::string::npos) << ran.err;
+    ASSERT_EQ(fake_.changes.size(), 4U);
+    EXPECT_EQ(test::attribute(fake_.changes[2].attributes, UMACCT_A_ACCOUNT_SOFT), 4 * mib);
+    EXPECT_EQ(test::attribute(fake_.changes[3].attributes, UMACCT_A_ACCOUNT_HARD), 8 * gib);
 }
 
 /// Names that tenants choose: with C0 and C1 controls, and ones that turn the direction.

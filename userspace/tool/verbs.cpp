@@ -17,6 +17,8 @@ std::span<const Verb> verbs() {
         Verb{"headroom", "memory that is kept free for the driver", add_headroom},
         Verb{"view", "let programs be told what memory they could have", add_view},
         Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
+        Verb{"save", "print what is set, as a file", add_save},
+        Verb{"restore", "set what such a file says, by the difference", add_restore},
         Verb{"preflight", "whether so much memory could be had now", add_preflight},
         Verb{"config", "check the policy, say what it is for a cgroup, or apply it", add_config},
         Verb{"run", "run a command in a cgroup of its own", add_run},
