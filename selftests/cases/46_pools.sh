@@ -24,8 +24,7 @@ if [ "$(driver_major)" -lt 590 ]; then
 	is "and there is nothing to give back" "$(umacct reclaim --json | json_field reclaimed)" 0
 	skip "this driver's own pools" "it has none"
 else
-	umacct reclaim
-	eventually status_is pools 0
+	give_back_pools
 	unexplained=$(audited unexplained)
 	cgroup_leaf leaf
 	start_in leaf holder

@@ -12,6 +12,9 @@ needs_kernel_alloc
 
 PAGES=$((390 * MIB / PAGE))
 DEEPEST=64
+# What the driver itself may keep of freed pages: from 590 on, 3.2 MB of lists for its pools.
+KEPT_BY_DRIVER=$((2 * MIB))
+[ "$(driver_major)" -lt 590 ] || KEPT_BY_DRIVER=$((4 * MIB))
 
 # The kernel's own memory, in bytes, once what waits to be freed is.
 slab() {
@@ -48,7 +51,7 @@ tell many exit
 gone "$pid"
 is "and given back" "$(system_memory tenant)" 0
 # 56 bytes for each, or 5.6 MB, if they stayed.
-settles "with all that was noted of them" "$before" $((2 * MIB)) slab
+settles "with all that was noted of them" "$before" $KEPT_BY_DRIVER slab
 
 # As deep as a cgroup has an account, and deeper.
 nest() { # NAME LEVELS

@@ -16,8 +16,10 @@ meminfo_of() { # CGROUP KEY
 	in_cgroup "$1" cat /proc/meminfo | awk -v key="$2:" '$1 == key { print $2 * 1024 }'
 }
 
-# What could be had, by the kernel's own account: from where no view is.
+# What could be had, by the kernel's own account: from where no view is. What a driver keeps in
+# its pools could be had as well, and is in the account when it has been given back.
 obtainable() {
+	give_back_pools
 	# shellcheck disable=SC2016 # awk's
 	in_cgroup truth awk '
 	$1 == "MemAvailable:" { available = $2 }
@@ -70,7 +72,6 @@ portion=$(($(meminfo_of viewed MemFree) * 9 / 10 / (64 * KIB)))
 check "a program that takes nine tenths of what it is told has it" ask holder alloc 64K $portion
 diag "$reply"
 ask holder free all
-# What some drivers keep of it in their pools could be had, and is not in the kernel's account.
 settle_counters
 
 umacct reserve 256M >/dev/null

@@ -304,6 +304,15 @@ read_driver_major() {
 
 # --- memory ------------------------------------------------------------------
 
+# All that a driver keeps in its pools (590 and later) is free, for which asking the kernel to
+# drop its caches is not enough.
+give_back_pools() {
+	read_driver_major
+	[ "$driver_major" -ge 590 ] || return 0
+	umacct reclaim >/dev/null
+	eventually status_is pools 0
+}
+
 # Per-CPU counters are folded into the global ones only now and then; ask for it. What a
 # driver keeps in pools (590 and later) comes back when the kernel asks for it.
 settle_counters() {
