@@ -37,7 +37,21 @@ constexpr std::array usual_steps{GuardStep::reclaim, GuardStep::reserve, GuardSt
 
 constexpr std::array always_protected{
     std::string_view("/init.scope"),
+    // Others run in these, or by them: to kill one is to kill all of those.
+    std::string_view("/system.slice/containerd*.service"),
+    std::string_view("/system.slice/crio*.service"),
     std::string_view("/system.slice/dbus*.service"),
+    std::string_view("/system.slice/docker*.service"),
+    std::string_view("/system.slice/gdm*.service"),
+    std::string_view("/system.slice/incus*.service"),
+    std::string_view("/system.slice/k3s*.service"),
+    std::string_view("/system.slice/kubelet*.service"),
+    std::string_view("/system.slice/libvirtd*.service"),
+    std::string_view("/system.slice/lightdm*.service"),
+    std::string_view("/system.slice/lxd*.service"),
+    std::string_view("/system.slice/podman.service"),
+    std::string_view("/system.slice/sddm*.service"),
+    std::string_view("/system.slice/snap.docker.dockerd*.service"),
     std::string_view("/system.slice/ssh*.service"),
     std::string_view("/system.slice/systemd-*.service"),
     std::string_view("/system.slice/umacct*.service"),

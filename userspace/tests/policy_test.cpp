@@ -455,11 +455,15 @@ TEST_F(PolicyTest, WhatTheGuardNeverTouches) {
     for (const char *path :
          {"/init.scope", "/system.slice/sshd.service", "/system.slice/ssh.service",
           "/system.slice/systemd-journald.service", "/system.slice/umacctd.service",
-          "/prod-a.slice", "/prod-a.slice/llm.service/worker"})
+          "/system.slice/docker.service", "/system.slice/containerd.service",
+          "/system.slice/crio.service", "/system.slice/kubelet.service",
+          "/system.slice/gdm.service", "/system.slice/containerd.service/shim", "/prod-a.slice",
+          "/prod-a.slice/llm.service/worker"})
         EXPECT_TRUE(guard.protects(path)) << path;
     for (const char *path :
-         {"/", "/system.slice", "/system.slice/ollama.service",
-          "/user.slice/user-1000.slice/session-3.scope", "/prod.slice", "/x/init.scope"})
+         {"/", "/system.slice", "/system.slice/ollama.service", "/system.slice/docker-0a1b.scope",
+          "/kubepods.slice", "/user.slice/user-1000.slice/session-3.scope", "/prod.slice",
+          "/x/init.scope"})
         EXPECT_FALSE(guard.protects(path)) << path;
 }
 
