@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -53,6 +55,10 @@ std::optional<std::string> without_prefix(std::string_view path, std::string_vie
         return std::nullopt;
     return std::string(path);
 }
+
+struct CloseDirectory {
+    void operator()(DIR *directory) const { closedir(directory); }
+};
 
 /// Not a recursive_directory_iterator: it ends the whole walk at a directory that vanishes.
 void visit_subtree(const std::filesystem::path &directory, const std::string &path,
@@ -217,13 +223,29 @@ void Cgroups::for_each(const std::function<void(const std::string &)> &visit) co
 std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error) {
     std::vector<std::string> names;
 
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-         at.increment(error)) {
-        std::error_code ignored;
+    error.clear();
+    // Not std::filesystem's iterator: asked what an entry is, links apart, it asks the kernel of
+    // each file, which has said so already.
+    const std::unique_ptr<DIR, CloseDirectory> directory(opendir(folder.c_str()));
+    while (directory) {
+        errno = 0;
+        const dirent *entry = readdir(directory.get());
+        if (entry == nullptr)
+            break;
+        const std::string_view name = entry->d_name;
 
-        if (at->symlink_status(ignored).type() == std::filesystem::file_type::directory)
-            names.push_back(at->path().filename().string());
+        struct stat info {};
+
+        if (name == "." || name == "..")
+            continue;
+        if (entry->d_type == DT_DIR ||
+            (entry->d_type == DT_UNKNOWN &&
+             fstatat(dirfd(directory.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+             S_ISDIR(info.st_mode)))
+            names.emplace_back(name);
     }
+    if (errno != 0)
+        error.assign(errno, std::generic_category());
     return names;
 }
 
