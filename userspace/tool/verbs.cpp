@@ -22,6 +22,8 @@ std::span<const Verb> verbs() {
         Verb{"preflight", "whether so much memory could be had now", add_preflight},
         Verb{"config", "check the policy, say what it is for a cgroup, or apply it", add_config},
         Verb{"run", "run a command in a cgroup of its own", add_run},
+        Verb{"nvml", "run a command to which NVML tells what umacct knows", add_nvml},
+        Verb{"setup", "set up what is outside of umacct: nvml", add_setup},
         Verb{"watch", "print events as they happen", add_watch},
         Verb{"audit", "where the memory went, to the last byte", add_audit},
         Verb{"verify", "prove the blind spot on this machine, or its absence", add_verify},

@@ -24,7 +24,11 @@ constexpr int exit_after_reclaim = 6;
 constexpr int exit_after_compaction = 7;
 constexpr int exit_no_room = 8;
 
-constexpr int exit_of_run = 125; ///< of "run", for a failure of ours
+constexpr int exit_of_run = 125; ///< of "run" and "nvml", for a failure of ours
+
+// What a shell, env and timeout answer for a command that can't be run.
+constexpr int exit_not_found = 127;
+constexpr int exit_not_executable = 126;
 
 /// What runs when the command line was understood; its exit code. Throws Error.
 using Action = std::function<int(Session &)>;
@@ -45,6 +49,7 @@ Action add_doctor(CLI::App &verb);
 Action add_headroom(CLI::App &verb);
 Action add_limit(CLI::App &verb);
 Action add_ls(CLI::App &verb);
+Action add_nvml(CLI::App &verb);
 Action add_preflight(CLI::App &verb);
 Action add_ps(CLI::App &verb);
 Action add_reclaim(CLI::App &verb);
@@ -52,6 +57,7 @@ Action add_reserve(CLI::App &verb);
 Action add_restore(CLI::App &verb);
 Action add_run(CLI::App &verb);
 Action add_save(CLI::App &verb);
+Action add_setup(CLI::App &verb);
 Action add_show(CLI::App &verb);
 Action add_top(CLI::App &verb);
 Action add_verify(CLI::App &verb);

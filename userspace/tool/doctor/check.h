@@ -58,6 +58,7 @@ struct Examined {
 /// In the order in which they are shown.
 void check_module(const Examined &at, Findings &found);
 void check_machine(const Examined &at, Findings &found);
+void check_nvml(const Examined &at, Findings &found);
 /// What the module is asked for; at.status is there.
 void check_driver(const Examined &at, Findings &found);
 

@@ -145,6 +145,7 @@ int examine(Connection &connection, const Machine &machine, const Output &output
     }
     check_module(at, found);
     check_machine(at, found);
+    check_nvml(at, found);
     if (at.status)
         check_driver(at, found);
     (output.json ? print_json : print_text)(output, found);

@@ -176,7 +176,7 @@ int complete(Session &session, const CLI::App &app, std::vector<std::string> wor
     } else if (const CLI::App *verb = verb_of(app, words[at])) {
         const std::size_t command = first_plain(words, at + 1, verb);
 
-        if (verb->get_name() == "run" &&
+        if ((verb->get_name() == "run" || verb->get_name() == "nvml") &&
             (command < words.size() ||
              (command == words.size() && !candidates.prefix().starts_with('-'))))
             asked = fmt::format(":command {}", command < words.size() && words[command] == "--"

@@ -30,10 +30,6 @@ namespace umacct::tool {
 
 namespace {
 
-// What a shell, env and timeout answer for a command that can't be run.
-constexpr int exit_not_found = 127;
-constexpr int exit_not_executable = 126;
-
 struct Options {
     LimitOptions limits;
     bool view = false;

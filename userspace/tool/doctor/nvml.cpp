@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Who asks NVML and isn't answered by umacct, though that is set up.
+#include "tool/doctor/check.h"
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "tool/nvml/place.h"
+
+namespace umacct::tool::doctor {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t names_shown = 3;
+
+/// Processes of one kind.
+struct Clients {
+    std::size_t count = 0;
+    std::string names; ///< of the first ones
+
+    void add(const std::string &name) {
+        if (++count <= names_shown)
+            names += (names.empty() ? "" : ", ") + name;
+    }
+};
+
+/// Has it the driver's control device open? False where the caller may not see that.
+bool has_driver_open(const fs::path &process) {
+    std::error_code error;
+
+    for (const fs::directory_entry &file : fs::directory_iterator(process / "fd", error)) {
+        if (fs::read_symlink(file, error) == "/dev/nvidiactl")
+            return true;
+    }
+    return false;
+}
+
+bool is_number(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+} // namespace
+
+void check_nvml(const Examined &at, Findings &found) {
+    const fs::path place = nvml::machine_place(at.machine.root());
+    Clients without; ///< NVML is the real one's alone there
+    Clients apart;   ///< they have no library that could be another one
+    std::error_code error;
+
+    if (!fs::exists(place, error)) {
+        found.add(Health::ok, "nvml",
+                  "not set up; 'umacct setup nvml' has NVML tell everybody what umacct knows, "
+                  "'umacct nvml CMD' one program");
+        return;
+    }
+    if (!nvml::is_whole(place)) {
+        found.add(
+            Health::warn, "nvml",
+            fmt::format("it is set up, and a library that {} leads to is gone", place.string()),
+            "umacct setup nvml, which finds it anew");
+        return;
+    }
+    for (const fs::directory_entry &process : fs::directory_iterator(at.machine.proc(), error)) {
+        const std::string pid = process.path().filename().string();
+
+        if (!is_number(pid))
+            continue;
+        const std::string maps = contents_of(process.path() / "maps");
+        const auto has = [&maps](const char *part) { return maps.find(part) != std::string::npos; };
+        const std::string name = fmt::format("{} ({})", line_of(process.path() / "comm"), pid);
+        if (has("/libnvidia-ml.so")) {
+            if (!has("/umacct/nvml/"))
+                without.add(name);
+        } else if (!maps.empty() && !has("/libcuda.so") && !has("/libnvidia-") &&
+                   has_driver_open(process.path())) {
+            apart.add(name);
+        }
+    }
+    if (without.count > 0)
+        found.add(Health::warn, "nvml",
+                  fmt::format("{} asked NVML without umacct: {}", without.count, without.names),
+                  "start them anew, with the LD_LIBRARY_PATH that a login has now",
+                  {{"processes", without.count}});
+    if (apart.count > 0)
+        found.add(Health::warn, "nvml",
+                  fmt::format("{} ask the driver without NVML's library, as a static program "
+                              "does: {}",
+                              apart.count, apart.names),
+                  "nothing can be answered for them; 'umacct ps' has what they would show",
+                  {{"processes", apart.count}});
+    if (without.count + apart.count == 0)
+        found.add(Health::ok, "nvml", "it is set up, and nobody asks it otherwise");
+}
+
+} // namespace umacct::tool::doctor

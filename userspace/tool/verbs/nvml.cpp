@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include "lib/error.h"
+#include "lib/text.h"
+#include "tool/arguments.h"
+#include "tool/nvml/place.h"
+#include "tool/session.h"
+#include "tool/verbs.h"
+
+namespace umacct::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *variable = "LD_LIBRARY_PATH";
+
+std::string environment(const char *name) {
+    const char *value = std::getenv(name);
+
+    return value == nullptr ? "" : value;
+}
+
+/// The machine's, where it was set up; else one of the caller's own, until it logs out.
+fs::path place_for_caller(const fs::path &root, const std::string &search) {
+    const fs::path of_all = nvml::machine_place(root);
+
+    if (nvml::is_whole(of_all))
+        return of_all;
+
+    const std::string own =
+        geteuid() == 0 ? (root / "run").string() : environment("XDG_RUNTIME_DIR");
+    if (own.empty())
+        throw Error(Failure::failed, "there is no folder for the library: no XDG_RUNTIME_DIR",
+                    "'umacct setup nvml', as root, makes one for everybody");
+    const fs::path place = fs::path(own) / "umacct/nvml";
+    nvml::make_place(place, nvml::find_library(root), nvml::find_real(root, search));
+    return place;
+}
+
+int run_with_library(Session &session) {
+    const std::vector<std::string> &words = session.command;
+
+    if (words.empty())
+        throw Error(Failure::usage, "CMD is required: which command?",
+                    "for example: umacct nvml nvtop");
+
+    const std::string search = environment(variable);
+    const fs::path place = place_for_caller(session.machine.root(), search);
+    std::vector<char *> argv;
+
+    setenv(variable, nvml::search_path(place, search).c_str(), 1);
+    for (const std::string &word : words)
+        argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    session.output.flush();
+    execvp(argv.front(), argv.data());
+
+    const int code = errno;
+    fmt::print(session.output.err, "umacct: {}: {}\n", printable(words.front()),
+               std::generic_category().message(code));
+    return code == ENOENT ? exit_not_found : exit_not_executable;
+}
+
+} // namespace
+
+Action add_nvml(CLI::App &verb) {
+    auto unused = std::make_shared<std::vector<std::string>>();
+
+    // They never get this far: see take_command().
+    verb.add_option("CMD", *unused, "the command and its arguments, as they are");
+    add_examples(verb, "umacct nvml nvtop\n"
+                       "umacct nvml -- nvidia-smi --query-gpu=memory.used --format=csv");
+    return [unused](Session &session) { return run_with_library(session); };
+}
+
+} // namespace umacct::tool
