@@ -24,9 +24,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/userfaultfd.h>
+
 #define TEST_ALLOC_DEVICE	"/dev/umacct_test_alloc"
 #define FIRST_HANDLE		0xcaf00000u
 #define MAX_OBJECTS		65536
+
+/* NV_ESC_RM_ALLOC; the driver reads its argument before anything else. */
+#define STALLING_IOCTL		_IOWR('F', 0x2b, char[48])
 
 struct object {
 	uint64_t size;			/* 0: free */
@@ -517,6 +522,29 @@ static int cmd_32_bits(int argc, char **argv)
 	return 0;
 }
 
+/* Sleeps in the driver's ioctl, for an argument that never comes, until it is killed. */
+static int cmd_stall(int argc, char **argv)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register registration = {
+		.range = { .start = (uintptr_t)page, .len = size },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	int ret = open_client();
+
+	(void)argc;
+	(void)argv;
+	if (ret)
+		return ret;
+	if (page == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
+	    ioctl(fd, UFFDIO_REGISTER, &registration) || ioctl(client.fd, STALLING_IOCTL, page))
+		return -errno;
+	return 0;
+}
+
 static int cmd_close(int argc, char **argv)
 {
 	(void)argc;
@@ -719,6 +747,7 @@ static const struct script_command commands[] = {
 	{ "map", "N|last", 1, cmd_map },
 	{ "unmap", "N|last", 1, cmd_unmap },
 	{ "unmapclose", "N|last    (close the file that was mapped)", 1, cmd_unmapclose },
+	{ "stall", "    (sleep in the driver's ioctl until killed)", 0, cmd_stall },
 	{ "close", "", 0, cmd_close },
 	{ "files", "COUNT    (open the device so often)", 1, cmd_files },
 	{ "clients", "COUNT    (the same, with a client each)", 1, cmd_clients },

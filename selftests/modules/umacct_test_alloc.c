@@ -11,27 +11,33 @@
  *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
  *	crowd PAGES PAGE_SIZE CONTIGUOUS ROUNDS
  *	retry PAGES PAGE_SIZE CONTIGUOUS
+ *	keep PAGES PAGE_SIZE CONTIGUOUS
  *	memory
  *	hide SYMBOL
  *	unhide
  *	native 0|1
  *	hold SYMBOL
  *	release
- *	fail SYMBOL COUNT [RESULT]
+ *	direct SYMBOL
+ *	undirect
+ *	fail SYMBOL COUNT [RESULT [AFTER]]
  *	race ROUNDS
  *
  * "bench" tells what an allocation and its free take, each freed at once; "crowd", when
  * all are freed at the end, the oldest first. "retry" does what the driver does when it is
  * refused: it asks for the same pages in smaller and smaller blocks, down to single pages.
+ * "keep" allocates, and sleeps before it returns to user space until "release".
  * "memory" says what the kernel's own users of these figures are told about the machine's
  * memory, in bytes. "hide" puts a probe on a function that keeps its calls from the probes
  * that were there before, by kprobes, until "unhide". "native 1" has the driver ask the
  * kernel to charge its pages, as its releases from 615 on do, for whoever calls the
  * function that computes the mask. From "hold" to "release" whoever calls that function,
  * of at most three arguments and with a probe's place at its first instruction, sleeps
- * before he enters it. "fail" has the next COUNT calls of a function return RESULT at once,
- * or 0, as if memory had run out. "race" has this process and a thread change the same word
- * without a lock, so many times.
+ * before he enters it. "direct" makes a direct call from that function, until "undirect", as
+ * a BPF program does that runs at a function's end. "fail" has COUNT calls of a function
+ * return RESULT at once, or 0, as if memory had run out: the next ones, or those after AFTER
+ * others. "race" has this process and a thread change the same word without a lock, so many
+ * times.
  *
  * A call is made in the writer's context, or, with "thread " before the
  * command, in a kernel thread's. PAGE_SIZE counts from driver 545 on; there, for
@@ -53,12 +59,20 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 #ifdef CONFIG_ARM64
 #include <asm/insn.h>
+
+/* A landing pad for calls. */
+#define BTI_C			0xd503245f
+#else
+#include <asm/ibt.h>
+#include <asm/linkage.h>
 #endif
 
 #define DRIVER_VERSION_FILE	"/sys/module/nvidia/version"
@@ -316,6 +330,18 @@ out:
 	return err;
 }
 
+static DECLARE_COMPLETION(let_go);
+
+/* As if what called the driver slept on its way back. */
+static int run_keep(struct holder *holder, const struct shape *shape)
+{
+	int err;
+
+	reinit_completion(&let_go);
+	err = run_alloc(holder, shape);
+	return err ?: wait_for_completion_killable(&let_go);
+}
+
 static int parse_shape(const char *text, struct shape *shape)
 {
 	shape->count = 1;
@@ -355,6 +381,7 @@ static int run_retry(struct holder *holder, const struct shape *shape)
 
 static DEFINE_MUTEX(failure_lock);
 static atomic_t failures_left;
+static atomic_t calls_before;
 static long failure_result;
 
 /* What a failing function does instead: its result is in its register already. */
@@ -365,7 +392,8 @@ static noinline __used void return_at_once(void)
 
 static int fail_function(struct kprobe *probe, struct pt_regs *regs)
 {
-	if (atomic_dec_if_positive(&failures_left) < 0)
+	if (atomic_dec_if_positive(&calls_before) >= 0 ||
+	    atomic_dec_if_positive(&failures_left) < 0)
 		return 0;
 	regs_set_return_value(regs, failure_result);
 	instruction_pointer_set(regs, (unsigned long)return_at_once);
@@ -390,14 +418,15 @@ static void end_failures(void)
 
 static int run_fail(struct holder *holder, const char *arguments)
 {
-	unsigned int count;
+	unsigned int count, after = 0;
 	int err = -EINVAL, result = 0;
 
-	if (sscanf(arguments, "%63s %u %d", failure_symbol, &count, &result) < 2)
+	if (sscanf(arguments, "%63s %u %d %u", failure_symbol, &count, &result, &after) < 2)
 		return -EINVAL;
 	mutex_lock(&failure_lock);
 	end_failures();
 	failure_result = result;
+	atomic_set(&calls_before, after);
 	atomic_set(&failures_left, count);
 	failure = (struct kprobe) {
 		.addr = (void *)find_symbol(failure_symbol),
@@ -510,12 +539,113 @@ static int go_to_sleep(struct kprobe *probe, struct pt_regs *regs)
 
 static void run_release(void)
 {
+	complete_all(&let_go);
 	if (!holding.pre_handler)
 		return;
 	unregister_kprobe(&holding);
 	holding = (struct kprobe) { 0 };
 	complete_all(&released);
 }
+
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
+/*
+ * Goes on behind the function's ftrace site, wherever others of ftrace's users want its
+ * caller to go.
+ */
+void go_around(void);
+extern unsigned long go_around_to;
+unsigned long go_around_to;
+
+asm("	.pushsection .text, \"ax\", @progbits\n"
+    "	.type	go_around, @function\n"
+    "	.globl	go_around\n"
+    "go_around:\n"
+#ifdef CONFIG_X86_64
+    ASM_ENDBR
+    "	movq	go_around_to(%rip), %r11\n"
+    "	movq	%r11, (%rsp)\n"
+    ASM_RET
+#else
+    "	hint	34\n"
+    "	mov	x30, x9\n"
+    "	adrp	x16, go_around_to\n"
+    "	ldr	x16, [x16, #:lo12:go_around_to]\n"
+    "	ret	x16\n"
+#endif
+    "	.size	go_around, . - go_around\n"
+    "	.popsection\n");
+
+static struct ftrace_ops going_around;
+
+static unsigned long behind_site(const struct kprobe *kp)
+{
+#ifdef CONFIG_X86_64
+	return (unsigned long)kp->addr + MCOUNT_INSN_SIZE;
+#else
+	bool landing_pad = le32_to_cpu((__force __le32)kp->opcode) == BTI_C;
+
+	return (unsigned long)kp->addr + (landing_pad ? 3 : 2) * AARCH64_INSN_SIZE;
+#endif
+}
+
+static int register_direct(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	return register_ftrace_direct(&going_around, (unsigned long)go_around);
+#else
+	return register_ftrace_direct_multi(&going_around, (unsigned long)go_around);
+#endif
+}
+
+static void run_undirect(void)
+{
+	if (!go_around_to)
+		return;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	unregister_ftrace_direct(&going_around, (unsigned long)go_around, true);
+#else
+	unregister_ftrace_direct_multi(&going_around, (unsigned long)go_around);
+	ftrace_free_filter(&going_around);
+#endif
+	/* Somebody may be on his way through it. */
+	synchronize_rcu_tasks();
+	go_around_to = 0;
+}
+
+static int run_direct(const char *text)
+{
+	struct kprobe kp = { .flags = KPROBE_FLAG_DISABLED };
+	char symbol[64];
+	int err;
+
+	if (go_around_to || sscanf(text, "%63s", symbol) != 1)
+		return -EINVAL;
+	kp.symbol_name = symbol;
+	err = register_kprobe(&kp);
+	if (err)
+		return err;
+	unregister_kprobe(&kp);
+	go_around_to = behind_site(&kp);
+	memset(&going_around, 0, sizeof(going_around));
+	err = ftrace_set_filter_ip(&going_around, (unsigned long)kp.addr, 0, 0);
+	if (!err)
+		err = register_direct();
+	if (!err)
+		return 0;
+	ftrace_free_filter(&going_around);
+	go_around_to = 0;
+	return err;
+}
+#else
+static void run_undirect(void)
+{
+}
+
+static int run_direct(const char *text)
+{
+	return -EOPNOTSUPP;
+}
+#endif
 
 static int run_hold(const char *symbol)
 {
@@ -574,7 +704,7 @@ static int run_race(struct holder *holder, const char *text)
 static int run_command(struct holder *holder, const char *command)
 {
 	struct shape shape;
-	bool bench, crowd, retry;
+	bool bench, crowd, retry, keep;
 
 	if (str_has_prefix(command, "fail "))
 		return run_fail(holder, command + strlen("fail "));
@@ -597,6 +727,15 @@ static int run_command(struct holder *holder, const char *command)
 		run_release();
 		return 0;
 	}
+	if (str_has_prefix(command, "direct ")) {
+		set_result(holder, "status=0x0\n");
+		return run_direct(command + strlen("direct "));
+	}
+	if (str_has_prefix(command, "undirect")) {
+		set_result(holder, "status=0x0\n");
+		run_undirect();
+		return 0;
+	}
 	if (str_has_prefix(command, "native ")) {
 		set_result(holder, "status=0x0\n");
 		return run_native(command[strlen("native ")] == '1');
@@ -614,10 +753,13 @@ static int run_command(struct holder *holder, const char *command)
 	bench = str_has_prefix(command, "bench ");
 	crowd = str_has_prefix(command, "crowd ");
 	retry = str_has_prefix(command, "retry ");
-	if (!bench && !crowd && !retry && !str_has_prefix(command, "alloc "))
+	keep = str_has_prefix(command, "keep ");
+	if (!bench && !crowd && !retry && !keep && !str_has_prefix(command, "alloc "))
 		return -EINVAL;
-	if (parse_shape(command + strlen("alloc "), &shape) || !driver_can_walk(holder, &shape))
+	if (parse_shape(strchr(command, ' ') + 1, &shape) || !driver_can_walk(holder, &shape))
 		return -EINVAL;
+	if (keep)
+		return run_keep(holder, &shape);
 	if (bench || crowd)
 		return run_bench(holder, &shape, crowd);
 	return retry ? run_retry(holder, &shape) : run_alloc(holder, &shape);
@@ -757,6 +899,7 @@ static void __exit test_alloc_exit(void)
 	misc_deregister(&holder_device);
 	run_release();
 	run_unhide();
+	run_undirect();
 	run_native(false);
 	end_failures();
 }
