@@ -192,6 +192,8 @@ static void driver_rearm_fn(struct work_struct *work)
 /**
  * driver_unenforced() - why isn't everything enforced that is asked for?
  *
+ * What is asked for may change from one call to the next.
+ *
  * Context: under hook_lock(), as long as the answer is used.
  * Return: a sentence, or NULL if it is.
  */

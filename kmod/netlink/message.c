@@ -128,8 +128,18 @@ static int put_hook(struct sk_buff *skb, const struct reader *reader, const stru
 	return 0;
 }
 
+/* What waits for the driver to come is as it should be. Context: under hook_lock(). */
+static const char *status_unenforced(void)
+{
+	if (!READ_ONCE(settings.precheck_enabled) && !READ_ONCE(settings.throttles))
+		return NULL;
+	if (driver_profile(HOOK_NVIDIA)->state == UMACCT_DRIVER_ABSENT)
+		return NULL;
+	return driver_unenforced();
+}
+
 /* Context: under hook_lock(). */
-static u32 status_flags(const char *charge_why)
+static u32 status_flags(const char *charge_why, const char *unenforced)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
 	const char *view_why;
@@ -152,9 +162,7 @@ static u32 status_flags(const char *charge_why)
 		flags |= UMACCT_STATUS_CGROUP_V2;
 	if (probe_selftest())
 		flags |= UMACCT_STATUS_SELFTEST;
-	/* What waits for the driver to come is as it should be. */
-	if ((READ_ONCE(settings.precheck_enabled) || READ_ONCE(settings.throttles)) &&
-	    profile->state != UMACCT_DRIVER_ABSENT && driver_unenforced())
+	if (unenforced)
 		flags |= UMACCT_STATUS_UNENFORCED;
 	return flags;
 }
@@ -261,7 +269,7 @@ int message_put_totals(struct sk_buff *skb, const struct reader *reader)
 int message_put_driver(struct sk_buff *skb, const struct reader *reader)
 {
 	const struct driver_profile *profile, *uvm;
-	const char *why = NULL, *reason;
+	const char *why = NULL, *unenforced, *reason;
 	int err = -EMSGSIZE;
 	struct hook *hook;
 	u32 flags;
@@ -271,8 +279,10 @@ int message_put_driver(struct sk_buff *skb, const struct reader *reader)
 	uvm = driver_profile(HOOK_UVM);
 	if (charge_possible(&why))
 		why = NULL;
-	flags = status_flags(why);
-	reason = flags & UMACCT_STATUS_UNENFORCED ? driver_unenforced() : profile->reason;
+	/* Asked once: what a hook is wanted for may change meanwhile, its reason can't. */
+	unenforced = status_unenforced();
+	flags = status_flags(why, unenforced);
+	reason = unenforced ?: profile->reason;
 	if (nla_put_u32(skb, UMACCT_A_STATUS_DRIVER_STATE, profile->state) ||
 	    (profile->version[0] &&
 	     nla_put_string(skb, UMACCT_A_STATUS_DRIVER_VERSION, profile->version)) ||

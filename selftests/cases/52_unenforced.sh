@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it loads an altered driver"
 needs_accounting
+needs_kernel_alloc
 
 ABSENT=0
 UNKNOWN=2
@@ -36,6 +37,22 @@ cgroup_leaf leaf
 limit leaf --hard 1M
 is "with a driver, what is set is enforced" "$(unenforced)" false
 is "nothing is said of it" "$(umacct run -q --hard 1M true 2>&1)" ""
+
+# What a hook that failed is wanted for may go at any moment, also while the status is told: here
+# from the second time on that somebody asks whether it is wanted.
+start_in leaf breaker
+ask breaker open
+ask breaker kernel fail register_kprobe 1000 -12
+limit leaf --view 2>"$TEST_DIR/err"
+ask breaker kernel fail umacct:view_wanted 1000 0 1
+check "a hook failed for want of memory, which is said" grep -q 'out of memory' "$TEST_DIR/err"
+runas $UNPRIVILEGED umacct --json >"$TEST_DIR/out"
+is "anybody is told so by the status, though it isn't wanted any more" \
+	"$(json_field reason <"$TEST_DIR/out")" "out of memory"
+ask breaker kernel fail umacct:view_wanted 0
+umacct view off "$(cgroup_path leaf)"
+tell breaker exit
+gone "$pid"
 unload_driver
 answers "no driver" $ABSENT
 umacct limit "$(cgroup_path leaf)" --hard 2M 2>"$TEST_DIR/err"
