@@ -21,6 +21,14 @@
 #error "umacct knows the calling conventions of x86_64 and arm64 only"
 #endif
 
+/*
+ * Unloading waits for tasks that were preempted in our text. Without this the kernel's
+ * synchronize_rcu_tasks() is synchronize_rcu(), which doesn't.
+ */
+#if defined(CONFIG_PREEMPTION) && !defined(CONFIG_TASKS_RCU)
+#error "umacct needs CONFIG_TASKS_RCU where the kernel can be preempted"
+#endif
+
 /* A dump's attributes moved into a struct genl_info in v6.6. */
 static inline struct nlattr **umacct_dump_attrs(struct netlink_callback *cb)
 {
@@ -68,13 +76,17 @@ static inline int umacct_register_direct(struct ftrace_ops *ops, unsigned long a
 #endif
 }
 
-static inline void umacct_unregister_direct(struct ftrace_ops *ops, unsigned long addr)
+/* Return: an error if the function goes on calling @addr; the filter is freed otherwise. */
+static inline int umacct_unregister_direct(struct ftrace_ops *ops, unsigned long addr)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
-	unregister_ftrace_direct(ops, addr, true);
+	return unregister_ftrace_direct(ops, addr, true);
 #else
-	unregister_ftrace_direct_multi(ops, addr);
-	ftrace_free_filter(ops);
+	int err = unregister_ftrace_direct_multi(ops, addr);
+
+	if (!err)
+		ftrace_free_filter(ops);
+	return err;
 #endif
 }
 #endif

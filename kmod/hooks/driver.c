@@ -210,6 +210,10 @@ const char *driver_unenforced(void)
 		if (hook->state == UMACCT_HOOK_FAILED &&
 		    (hook->limits || (hook->wanted && hook->wanted())))
 			return hook->reason;
+	for_each_hook(hook)
+		if (hook->state == UMACCT_HOOK_ARMED && hook->probe.replacement &&
+		    !probe_fires(&hook->probe))
+			return "kprobes are switched off for the whole machine (debugfs kprobes/enabled)";
 	return NULL;
 }
 

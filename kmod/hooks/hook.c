@@ -70,7 +70,7 @@ static const char *error_text(int err)
 	case -EINVAL:
 		return "the kernel does not allow a probe there";
 	case -EBUSY:
-		return "the function is held by a live patch or another redirection";
+		return "the function is held by another direct call (BPF) or a live patch";
 	case -ENXIO:
 		return "the driver lacks a function that has to be called there";
 	case -ENOMEM:
@@ -112,7 +112,7 @@ void hook_arm(struct hook *hook)
 		WRITE_ONCE(hook->state, UMACCT_HOOK_ARMED);
 		return;
 	}
-	hook->possible = err == -ENOMEM;
+	hook->possible = err == -ENOMEM || err == -EBUSY;
 	WRITE_ONCE(hook->state, UMACCT_HOOK_FAILED);
 	text = error_text(err);
 	if (text)

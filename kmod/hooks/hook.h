@@ -28,7 +28,7 @@
  * @symbol_size: of @probe's symbol, likewise
  * @state: see enum umacct_hook_state
  * @possible: while OFF or FAILED: nothing speaks against another try. Want of memory
- *	does not
+ *	does not, nor somebody else's redirection
  * @reason: why @state is FAILED
  */
 struct hook {

@@ -11,6 +11,9 @@
  *    The thunk enters the original behind the site. Other users of ftrace and
  *    of kprobes see the call as before.
  *
+ *    Nobody else can make one there then, BPF programs at a function's end among
+ *    them; where somebody has made one before, the function isn't hooked.
+ *
  *  - Elsewhere, a kprobe's pre-handler points the instruction pointer at the
  *    replacement. The thunk enters behind the probed instruction if that is only
  *    a NOP or the call to ftrace, so that a call costs one trap. Somebody else's
@@ -74,7 +77,7 @@ NOKPROBE_SYMBOL(no_optimise);
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 static bool direct_calls = true;
 module_param(direct_calls, bool, 0444);
-MODULE_PARM_DESC(direct_calls, "hook by ftrace's direct calls where there are any (default: yes), else by kprobes");
+MODULE_PARM_DESC(direct_calls, "hook by ftrace's direct calls where there are any (default: yes), else by kprobes, which another's direct call may bypass");
 
 static int arm_direct(struct probe *p)
 {
@@ -103,10 +106,13 @@ static int arm_direct(struct probe *p)
 	return err;
 }
 
-static void disarm_direct(struct probe *p)
+static int disarm_direct(struct probe *p)
 {
-	umacct_unregister_direct(&p->ops, (unsigned long)p->enter);
-	p->direct = false;
+	int err = umacct_unregister_direct(&p->ops, (unsigned long)p->enter);
+
+	if (!err)
+		p->direct = false;
+	return err;
 }
 #else
 static int arm_direct(struct probe *p)
@@ -114,8 +120,9 @@ static int arm_direct(struct probe *p)
 	return -EOPNOTSUPP;
 }
 
-static void disarm_direct(struct probe *p)
+static int disarm_direct(struct probe *p)
 {
+	return 0;
 }
 #endif
 
@@ -201,22 +208,36 @@ void probe_destroy(struct probe *p)
 	p->left = NULL;
 }
 
+/*
+ * Where a direct call is possible and somebody else has made one (-EBUSY), a kprobe could
+ * be bypassed: the trampoline of a BPF program that runs at a function's end calls the
+ * function itself, and never comes to where the kprobe sends its caller. If there was no
+ * memory, nobody knows.
+ */
+static bool may_be_kprobe(int err)
+{
+	return err && err != -ENOENT && err != -EBUSY && err != -ENOMEM;
+}
+
 /**
  * probe_arm() - start hooking
- * @p: a probe that is not armed
+ * @p: a probe that is not armed, or that probe_disarm() could not disarm
  *
  * The function's module must be loaded (or in MODULE_STATE_COMING).
  *
  * Context: may sleep; the caller serialises arming and disarming.
- * Return: 0, -ENOENT if there is no such symbol, or register_kprobe()'s error.
+ * Return: 0, -ENOENT if there is no such symbol, -EBUSY if another's direct call or a live
+ *	patch is there, or register_kprobe()'s error.
  */
 int probe_arm(struct probe *p)
 {
 	int err;
 
+	if (p->armed)
+		return 0;
 	if (p->replacement) {
 		err = arm_direct(p);
-		if (err && err != -ENOENT)
+		if (may_be_kprobe(err))
 			err = arm_kprobe(p);
 	} else {
 		err = arm_observe(p);
@@ -243,29 +264,46 @@ static void disarm_kprobe(struct probe *p)
 	unregister_kprobe(&p->kp);
 }
 
+static void set_stuck(struct probe *p, int err)
+{
+	if (p->stuck == (bool)err)
+		return;
+	p->stuck = err;
+	if (!err) {
+		module_put(THIS_MODULE);
+		return;
+	}
+	__module_get(THIS_MODULE);
+	pr_err("%s can't be unhooked, error %d: umacct stays loaded\n", p->symbol, err);
+}
+
 /**
  * probe_disarm() - stop hooking
  * @p: a probe; nothing happens if it isn't armed
  *
  * No call is hooked afterwards, but tasks may still be on their way into, in, or
- * out of the replacement: see probe_drain().
+ * out of the replacement: see probe_drain(). Where the kernel can't unhook the function,
+ * which is after a bug in ftrace alone, it goes on calling the replacement, and umacct
+ * can't be unloaded.
  *
  * Context: may sleep; the caller serialises arming and disarming.
  */
 void probe_disarm(struct probe *p)
 {
 	unsigned int flags;
+	int err = 0;
 
 	if (!p->armed)
 		return;
 	/* It can't be put off: what it takes may come from the kernel's reserves. */
 	flags = memalloc_noreclaim_save();
 	if (p->direct)
-		disarm_direct(p);
+		err = disarm_direct(p);
 	else
 		disarm_kprobe(p);
 	memalloc_noreclaim_restore(flags);
-	p->armed = false;
+	p->armed = err;
+	set_stuck(p, err);
 }
 
 static u64 percpu_sum(u64 __percpu *counter)
@@ -292,9 +330,19 @@ void probe_drain_begin(void)
 	synchronize_rcu_tasks();
 }
 
+/* While the function calls the replacement, our text has to stay, be it for ever. */
+static void disarm_at_last(struct probe *p)
+{
+	if (likely(!p->armed))
+		return;
+	for (probe_disarm(p); p->armed; probe_disarm(p))
+		ssleep(1);
+	probe_drain_begin();
+}
+
 /**
  * probe_drain() - wait until no task is inside a replacement
- * @p: a disarmed probe
+ * @p: a probe that was disarmed, or could not be
  *
  * An allocation under memory pressure may take long; there is no way to cut it
  * short, so this says every ten seconds what it waits for.
@@ -307,6 +355,7 @@ void probe_drain(struct probe *p)
 
 	if (!p->replacement || !p->left)
 		return;
+	disarm_at_last(p);
 	/* left before entered: whoever enters and leaves in between is seen as inside. */
 	for (;;) {
 		u64 left = percpu_sum(p->left);
@@ -445,6 +494,18 @@ bool probe_selftest(void)
 
 	selftest_target();
 	return probe_calls(&selftest) != before;
+}
+
+/**
+ * probe_fires() - does the kernel deliver calls to an armed probe?
+ * @p: the probe
+ *
+ * Context: may sleep.
+ * Return: false if kprobes are switched off, and it is one.
+ */
+bool probe_fires(const struct probe *p)
+{
+	return p->direct || probe_selftest();
 }
 
 /**

@@ -36,6 +36,7 @@ struct probe {
 	u64 __percpu *entered;
 	u64 __percpu *left;
 	bool armed;
+	bool stuck;			/* the kernel could not unhook it: umacct stays loaded */
 };
 
 int probe_system_init(void);
@@ -50,6 +51,7 @@ u64 probe_calls(const struct probe *p);
 u64 probe_missed(const struct probe *p);
 int probe_resolve(const char *symbol, unsigned long *address);
 bool probe_selftest(void);
+bool probe_fires(const struct probe *p);
 void probe_system_exit(void);
 
 /**

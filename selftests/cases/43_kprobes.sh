@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it loads and unloads modules"
 needs_accounting
+needs_kernel_alloc
 
 by_kprobe() { # FUNCTION
 	grep -q " $1+0x[0-9a-f]* .*nvidia" /sys/kernel/debug/kprobes/list
@@ -40,12 +41,65 @@ if uses_ftrace; then
 	set_ftrace 1
 	check "but with ftrace on again" load umacct
 	still_counts
+
+	# A BPF program at a function's end calls the function itself: a kprobe beside it would be
+	# armed, and never be asked.
+	start_in switched other
+	other=$pid
+	check "nobody else can make a direct call where umacct has one" \
+		fails ask other kernel direct nvidia:nv_alloc_pages
+	is "because it is there" "$(reply_field errno)" 16
+	rmmod umacct
+	check "without umacct somebody can" ask other kernel direct nvidia:nv_alloc_pages
+	check "umacct is loaded beside it" load umacct
+	is "and says that it follows nothing" "$(status_field driver_state)" broken
+	check "and why" sh -c 'umacct --json | grep -q "held by another direct call"'
+	ask other kernel undirect
+	rmmod umacct
+	load umacct
+	is "when the other is gone it follows the driver" "$(status_field driver_state)" hooked
+	still_counts
+
+	# What the kernel can't unhook it goes on calling.
+	unregister=$(awk '$3 ~ /^unregister_ftrace_direct(_multi)?$/ { print $3 }' /proc/kallsyms |
+		head -n 1)
+	says_it_stays() {
+		dmesg | grep -q "can't be unhooked, error -19: umacct stays loaded"
+	}
+	ask other kernel fail "$unregister" 100000 -19
+	rmmod umacct &
+	unloading=$!
+	check "that a function can't be unhooked is said" eventually says_it_stays
+	check "and umacct stays" [ -d /sys/module/umacct ]
+	check "where it is called" ask other alloc 64K
+	ask other kernel fail "$unregister" 0
+	wait "$unloading"
+	is "when it can be unhooked, umacct goes" $? 0
+	check "and nothing calls it any more" ask other free all
+	tell other exit
+	gone "$other"
+	load umacct
+	still_counts
 fi
 
 rmmod umacct
 check "umacct is loaded to use kprobes alone" load umacct direct_calls=0
 check "the allocation is hooked by a kprobe" by_kprobe nv_alloc_pages
 check "and the free" by_kprobe nv_free_system_pages
+
+unenforced() {
+	umacct --json | json_field unenforced
+}
+cgroup_leaf blind
+limit blind --hard 1M
+is "a limit is enforced" "$(unenforced)" false
+echo 0 >/sys/kernel/debug/kprobes/enabled
+is "with kprobes switched off it is not" "$(unenforced)" true
+umacct limit "$(cgroup_path blind)" --hard 2M 2>"$TEST_DIR/err"
+check "and who sets one is told" grep -q 'kprobes are switched off' "$TEST_DIR/err"
+echo 1 >/sys/kernel/debug/kprobes/enabled
+is "with them on again it is" "$(unenforced)" false
+limit blind --hard max
 
 for again in 20_shapes 30_lifetimes 31_attribution 60_hard_limit 61_limit_race 65_view; do
 	TMPDIR=$TEST_DIR sh "$SELFTESTS/cases/$again.sh" >"$TEST_DIR/output" 2>&1
