@@ -13,7 +13,7 @@
  * it is. Pages of a call without the mark may hold what somebody else left there, or
  * are not charged; they go back to the driver, and the allocation is refused.
  *
- * The driver's lock is held, so nobody may sleep for being above memory.high. Near it
+ * The driver may hold locks, so nobody may sleep for being above memory.high. Near it
  * the allocation takes what is free and doesn't reclaim, or is refused: the kernel then
  * delays the task when it returns to user space.
  */
@@ -104,8 +104,9 @@ unsigned int replace_compute_gfp_mask(void *nv, void *at)
 		gfp |= __GFP_ACCOUNT;
 		if (call->zero_pages)
 			gfp |= __GFP_ZERO;
+		/* It is no reason to take what is kept for those that can't wait at all. */
 		if (!memcg_may_block(call->bytes))
-			gfp &= ~__GFP_DIRECT_RECLAIM;
+			gfp = (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NOMEMALLOC;
 		WRITE_ONCE(call->charged, true);
 	}
 	probe_leave(&hook_gfp.probe);

@@ -64,11 +64,20 @@ exec 7<&-
 losetup -d "$device"
 cgroup_write parent/leaf memory.max max
 
+# Near memory.high the driver's pages are taken without reclaim, and yet not from what the kernel
+# keeps for those that can't wait.
 cgroup_write parent/leaf memory.high 16M
 before=$(events parent/leaf high)
+page_events=/sys/kernel/tracing/events/kmem/mm_page_alloc
+echo >/sys/kernel/tracing/trace
+echo 1 >$page_events/enable
 start=$(now_ms)
 ask holder alloc 1M 20
 slow=$(($(now_ms) - start))
+echo 0 >$page_events/enable
+check "near memory.high nothing comes from the kernel's emergency reserve" \
+	grep -q "rmtool.*__GFP_NOMEMALLOC.*__GFP_ACCOUNT" /sys/kernel/tracing/trace
+echo >/sys/kernel/tracing/trace
 check "memory.high refuses nothing" [ "${reply%% *}" = ok ]
 check "it is reached" [ "$(events parent/leaf high)" -gt "$before" ]
 diag "20 MiB with memory.high = 16 MiB took $slow ms"
