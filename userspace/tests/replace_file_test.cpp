@@ -52,8 +52,9 @@ TEST(ReplaceFile, SaysWhyItsFolderCannotBeMade) {
     if (geteuid() == 0 && seteuid(nobody) != 0)
         GTEST_SKIP() << "root may write anywhere";
     EXPECT_EQ(replace_file(file, "text"), EACCES);
-    if (getuid() == 0)
+    if (getuid() == 0) {
         ASSERT_EQ(seteuid(0), 0);
+    }
 }
 
 } // namespace
