@@ -20,7 +20,8 @@ limit parent --hard 1G
 start_in parent/leaf holder
 ask holder alloc 4M 3
 python3 "$SELFTESTS/lib/ynl.py" /ynl/tools/net/ynl /ynl/Documentation/netlink/specs/umacct.yaml \
-	"$(stat -c %i "$(cgroup_dir parent/leaf)")" "$TEST_DIR/holder.in" >"$TEST_DIR/results" 2>&1
+	"$(stat -c %i "$(cgroup_dir parent/leaf)")" "$TEST_DIR/holder.in" \
+	"$(with_metadata $((8 * MIB)) 1 0)" >"$TEST_DIR/results" 2>&1
 is "the client ends well" $? 0
 while read -r verdict what; do
 	case $verdict in

@@ -24,7 +24,7 @@ ATTEMPTS = 30
 # What "umacct --json" has from elsewhere, or in another form, and what it leaves out.
 OF_THE_SUMMARY = (
     "schema", "time", "monotonic_us", "boot_id", "memory", "driver_memory_bytes", "warnings",
-    "top_accounts", "top_clients", "uncharged_bytes", "flags", "hook", "hooks")
+    "top_accounts", "top_clients", "uncharged_bytes", "system_bytes", "flags", "hook", "hooks")
 
 
 def result(description, wrong):
@@ -96,11 +96,12 @@ class Comparison:
 
     def accounts(self):
         return self.rows("account-get", "accounts", ("ls",), lambda one: one["path"],
-                         ("owner", "uncharged_bytes", "memory_pressure"))
+                         ("owner", "uncharged_bytes", "system_bytes", "memory_pressure"))
 
     def clients(self):
         return self.rows("client-get", "clients", ("ps",), lambda one: one["comm"],
-                         ("owner", "uncharged_bytes", "start-time", "start_monotonic_us"))
+                         ("owner", "uncharged_bytes", "system_bytes", "start-time",
+                          "start_monotonic_us"))
 
     def status(self):
         attributes = self.reply("status-get", "do")
@@ -165,8 +166,8 @@ def refusal(family, cgroup):
     return ["view 2 was taken"]
 
 
-def event(family, cgroup, fifo):
-    """An event as it is specified: of a hard limit that was met."""
+def event(family, cgroup, fifo, size):
+    """An event as it is specified: of a hard limit that was met by 8 MiB, which count as size."""
     family.do("account-set", {"id": cgroup, "hard": 1 << 20})
     with open(fifo, "w", encoding="ascii") as orders:
         orders.write("alloc 8M\n")
@@ -177,7 +178,7 @@ def event(family, cgroup, fifo):
             break
         time.sleep(0.1)
     known = family.msgs["event-ntf"].yaml["event"]["attributes"]
-    wanted = {"type": "hard-refused", "limit-id": cgroup, "limit": 1 << 20, "size": 8 << 20}
+    wanted = {"type": "hard-refused", "limit-id": cgroup, "limit": 1 << 20, "size": size}
     return [f"told {one}" for one in told or [{}]
             if not set(one) <= set(known) or not wanted.items() <= one.items()]
 
@@ -201,7 +202,8 @@ def main():
            policies(family, YnlFamily(sys.argv[2].replace("umacct", "nlctrl"))))
     result("what it sets is what umacct reads", settings(family, cgroup))
     result("what is refused is named", refusal(family, cgroup))
-    result("an event is as it is specified", event(family, cgroup, sys.argv[4]))
+    result("an event is as it is specified",
+           event(family, cgroup, sys.argv[4], int(sys.argv[5])))
 
 
 main()
