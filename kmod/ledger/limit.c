@@ -97,10 +97,37 @@ static u64 pooled_beside_available(void)
 	return pooled - min(pooled, counted);
 }
 
+static unsigned long cma_pages(void)
+{
+	unsigned long pages = 0;
+	int nid, zone;
+
+	for_each_online_node(nid)
+		for (zone = 0; zone < MAX_NR_ZONES; zone++)
+			pages += zone_cma_pages(&NODE_DATA(nid)->node_zones[zone]);
+	return pages;
+}
+
+/*
+ * What MemAvailable counts of CMA areas, at the most: their free pages, and page cache. It
+ * isn't known how much page cache lies there: no more than there is, and no more than is
+ * in use of the areas.
+ */
+static unsigned long available_in_cma(void)
+{
+	unsigned long areas = cma_pages(), free, cache;
+
+	if (likely(!areas))
+		return 0;
+	free = global_zone_page_state(NR_FREE_CMA_PAGES);
+	cache = global_node_page_state(NR_ACTIVE_FILE) + global_node_page_state(NR_INACTIVE_FILE);
+	return free + min(cache, areas - min(areas, free));
+}
+
 /**
  * limit_available() - how much memory the driver could have
  *
- * MemAvailable, in bytes, without the free pages of CMA areas: the driver's can't be
+ * MemAvailable, in bytes, without what is in CMA areas: the driver's pages can't be
  * moved, so they are not taken from there. And what the driver keeps in its pools; if
  * that isn't known, nothing is counted on.
  *
@@ -108,7 +135,7 @@ static u64 pooled_beside_available(void)
  */
 u64 limit_available(void)
 {
-	long pages = si_mem_available() - global_zone_page_state(NR_FREE_CMA_PAGES);
+	long pages = si_mem_available() - available_in_cma();
 
 	return pooled_beside_available() + (pages > 0 ? (u64)pages << PAGE_SHIFT : 0);
 }

@@ -20,11 +20,7 @@ meminfo_of() { # CGROUP KEY
 # its pools could be had as well, and is in the account when it has been given back.
 obtainable() {
 	give_back_pools
-	# shellcheck disable=SC2016 # awk's
-	in_cgroup truth awk '
-	$1 == "MemAvailable:" { available = $2 }
-	$1 == "CmaFree:" { cma = $2 }
-	END { printf "%d\n", (available - cma) * 1024 }' /proc/meminfo
+	in_cgroup truth cat /proc/meminfo | available_of
 }
 
 # About one per cent of the machine.

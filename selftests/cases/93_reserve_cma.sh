@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # boot: cma=256M
 #
-# Free pages that are kept for devices (CMA) are no pages for the driver, whose own
-# can't be moved: the reserve doesn't count them as available.
+# What is kept for devices (CMA) holds no pages for the driver, whose own can't be moved: the
+# reserve doesn't count its free pages as available, nor the page cache that is there.
 
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it has a machine booted for it"
@@ -25,5 +25,30 @@ ask holder fill 1M
 is "an allocation is refused at last" "$(reply_field status)" $NO_MEMORY
 within "after the 64 MiB that are there for the driver" "$(reply_field count)" 64 8
 umacct reserve off
+ask holder free all
+
+# Page cache goes there, too, and what is given back of it is nothing for the driver.
+LOOP=/dev/loop0
+if [ -b $LOOP ]; then
+	truncate -s 8G "$TEST_DIR/zeros"
+	losetup $LOOP "$TEST_DIR/zeros"
+	exec 5<$LOOP
+	for _ in $(seq 60); do
+		[ "$(meminfo CmaFree)" -gt $((cma / 2)) ] || break
+		dd of=/dev/null bs=1M count=32 <&5 2>/dev/null
+	done
+	check "page cache takes more than half of the area" [ "$(meminfo CmaFree)" -le $((cma / 2)) ]
+	diag "$(($(meminfo CmaFree) / MIB)) MiB of CMA are free"
+	umacct reserve $(($(meminfo MemAvailable) - cma - 64 * MIB))
+	ask holder fill 1M
+	is "an allocation is refused then, too" "$(reply_field status)" $NO_MEMORY
+	check "before the page cache of the area is counted on" [ "$(reply_field count)" -le 72 ]
+	umacct reserve off
+	ask holder free all
+	exec 5<&-
+	losetup -d $LOOP
+else
+	skip "page cache in the area" "no loop device"
+fi
 
 done_testing

@@ -20,10 +20,7 @@ FLOOR=300
 
 # Megabytes that the driver could have.
 obtainable() {
-	awk -v reserve=$RESERVE '
-	$1 == "MemAvailable:" { available = $2 }
-	$1 == "CmaFree:" { cma = $2 }
-	END { printf "%d\n", (available - cma) / 1024 - reserve }' /proc/meminfo
+	echo $(($(available) / MIB - RESERVE))
 }
 
 # The nth number that the seed gives, from 0 up to MOST.

@@ -341,11 +341,21 @@ free_at_once() {
 	' /proc/zoneinfo /proc/meminfo
 }
 
-# To the driver: what is free for devices (CMA) is not, and some kernels have it. Nor is
-# what the driver keeps in its pools counted here.
+# To the driver: what is free for devices (CMA) is not, and some kernels have it, nor is page
+# cache that may lie there. Nor is what the driver keeps in its pools counted here.
 available() {
-	awk '$1 == "MemAvailable:" { free += $2 } $1 == "CmaFree:" { free -= $2 }
-		END { print free * 1024 }' /proc/meminfo
+	available_of </proc/meminfo
+}
+
+available_of() {
+	awk '
+	{ kib[$1] = $2 }
+	END {
+		used = kib["CmaTotal:"] - kib["CmaFree:"]
+		cache = kib["Active(file):"] + kib["Inactive(file):"]
+		printf "%d\n", (kib["MemAvailable:"] - kib["CmaFree:"] -
+				(cache < used ? cache : used)) * 1024
+	}'
 }
 
 # Memory that is neither free nor in any of the kernel's own counters: what the
