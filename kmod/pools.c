@@ -8,16 +8,19 @@
  * here: a pool points to its shrinker, and that is known by the function that it counts
  * with. What can't be found that way isn't known, and no figure stands in for it.
  *
- * The driver destroys its pools when it goes, before any notifier of modules: whoever
- * asks keeps it from going meanwhile.
+ * The driver destroys its pools when it goes, before any notifier of modules: a task that
+ * asks keeps it from going meanwhile. While nobody uses the driver, so that it could go, it
+ * is asked once a second at the most: a program that reads in a loop doesn't keep it.
  */
 #include <linux/elf.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nodemask.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/shrinker.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
@@ -48,6 +51,19 @@ static struct {
 	count_fn count;
 	unsigned int shrinker_word;
 } pools;
+
+/* What was answered last, for who asks while nobody uses the driver; guarded by its lock. */
+static struct {
+	spinlock_t lock;
+	bool valid;
+	bool known;
+	u64 bytes;
+	unsigned long ask_again;
+} last_answer = {
+	.lock = __SPIN_LOCK_UNLOCKED(last_answer.lock),
+};
+
+#define ASK_AGAIN	HZ
 
 /* kallsyms knows data by name only for itself. */
 static const Elf_Sym *find_symbol(const struct mod_kallsyms *table, const char *name)
@@ -84,6 +100,53 @@ static bool find_pools(const struct module *driver)
 	return any;
 }
 
+static void forget_answer(void)
+{
+	spin_lock(&last_answer.lock);
+	last_answer.valid = false;
+	spin_unlock(&last_answer.lock);
+}
+
+static void keep_answer(bool known, u64 bytes)
+{
+	spin_lock(&last_answer.lock);
+	last_answer.valid = true;
+	last_answer.known = known;
+	last_answer.bytes = bytes;
+	last_answer.ask_again = jiffies + ASK_AGAIN;
+	spin_unlock(&last_answer.lock);
+}
+
+/* Could the driver go if it weren't asked? Where modules stay, it can't. */
+static bool driver_is_idle(void)
+{
+	bool idle = false;
+#ifdef CONFIG_MODULE_UNLOAD
+	struct module *driver;
+
+	rcu_read_lock();
+	driver = rcu_dereference(pools.driver);
+	idle = driver && !module_refcount(driver);
+	rcu_read_unlock();
+#endif
+	return idle;
+}
+
+/* Return: false if the driver is to be asked. One asks for all who come meanwhile. */
+static bool answered(bool *known, u64 *bytes)
+{
+	bool done;
+
+	spin_lock(&last_answer.lock);
+	done = last_answer.valid && time_before(jiffies, last_answer.ask_again);
+	*known = last_answer.known;
+	*bytes = last_answer.bytes;
+	if (!done)
+		last_answer.ask_again = jiffies + ASK_AGAIN;
+	spin_unlock(&last_answer.lock);
+	return done;
+}
+
 /**
  * pools_attach() - a driver is there
  * @driver: its module, or NULL if nobody knows what it does
@@ -95,6 +158,7 @@ void pools_attach(struct module *driver, bool expected)
 {
 	bool any = !driver || find_pools(driver);
 
+	forget_answer();
 	if (driver && pools.count)
 		rcu_assign_pointer(pools.driver, driver);
 	else
@@ -110,6 +174,7 @@ void pools_detach(void)
 {
 	RCU_INIT_POINTER(pools.driver, NULL);
 	WRITE_ONCE(pools.unknown, false);
+	forget_answer();
 }
 
 /*
@@ -227,12 +292,22 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
  * pools_read() - how much do the driver's pools hold?
  * @bytes: set to it; 0 where there are none, or it isn't known
  *
+ * While nobody uses the driver, it may be a second old.
+ *
  * Context: may sleep.
  * Return: false if it isn't known.
  */
 bool pools_read(u64 *bytes)
 {
-	return ask(count_blocks, bytes);
+	bool known;
+
+	if (likely(!driver_is_idle()))
+		return ask(count_blocks, bytes);
+	if (answered(&known, bytes))
+		return known;
+	known = ask(count_blocks, bytes);
+	keep_answer(known, *bytes);
+	return known;
 }
 
 /**
@@ -244,5 +319,8 @@ bool pools_read(u64 *bytes)
  */
 bool pools_reclaim(u64 *bytes)
 {
-	return ask(reclaim_blocks, bytes);
+	bool known = ask(reclaim_blocks, bytes);
+
+	forget_answer();
+	return known;
 }

@@ -87,7 +87,9 @@ is "and is no longer in the audit" "$(audited driver_pools)" 0
 
 # Who asks keeps the driver from going.
 echo 1 >/sys/module/nvidia/parameters/hold
-cat "$DEBUGFS/status" >"$TEST_DIR/status" &
+while grep -q Y /sys/module/nvidia/parameters/hold; do
+	cat "$DEBUGFS/status" >"$TEST_DIR/status"
+done &
 asking=$!
 check "somebody asks" eventually in_use
 check "meanwhile the driver doesn't go" fails rmmod nvidia 2>/dev/null
@@ -96,6 +98,25 @@ wait $asking
 check "and he has his answer" grep -qx "pools 0" "$TEST_DIR/status"
 check "then it goes" eventually rmmod nvidia 2>/dev/null
 is "without a driver there are no pools" "$(status_field pools)" 0
+
+# But nobody keeps a driver that isn't in use by reading /proc/meminfo all the time.
+cgroup_leaf reading
+umacct view on "$(cgroup_path reading)"
+insmod "$TEST_DIR/nvidia.ko" blocks=$BLOCKS slow=1
+for _ in 1 2 3 4; do
+	in_cgroup reading sh -c 'while :; do cat /proc/meminfo; done >/dev/null' &
+	holders="$holders $!"
+done
+tries=1
+until rmmod nvidia 2>/dev/null || [ $tries -ge 8 ]; do
+	tries=$((tries + 1))
+	usleep 100000
+done
+diag "the driver went at the attempt number $tries"
+check "while tasks with a view read all the time, a driver goes" [ ! -d /sys/module/nvidia ]
+echo 1 >"$(cgroup_dir reading)/cgroup.kill"
+umacct view off "$(cgroup_path reading)"
+eventually sh -c '! [ -d /sys/module/nvidia ] || rmmod nvidia' 2>/dev/null
 
 for symbol in sysmem_page_pools nv_mem_pool_shrinker_count; do
 	stand_in_without $symbol

@@ -5,7 +5,8 @@
  * by the kernel, as that driver's are. A case gives it the driver's name.
  *
  * "blocks" says how many blocks of each order the first node's pools hold from the
- * beginning; while "hold" is set, whoever counts a pool waits. Writing a number of pages
+ * beginning; while "hold" is set, whoever counts a pool waits, and with "slow" for 20 ms at
+ * the least. Writing a number of pages
  * to the parameter "ask" asks for so many, as an ioctl would, and frees them; to "take", it
  * keeps them until another number is written there. They are counted, and there are none.
  */
@@ -42,6 +43,9 @@ module_param_array(blocks, ulong, NULL, 0444);
 
 static bool hold;
 module_param(hold, bool, 0644);
+
+static bool slow;
+module_param(slow, bool, 0444);
 
 noinline __noclone u32 nv_alloc_pages(void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache,
 				      u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **priv)
@@ -173,6 +177,8 @@ static unsigned long nv_mem_pool_shrinker_count(struct shrinker *shrinker,
 
 	if (sc->nid != pool->node)
 		return SHRINK_EMPTY;
+	if (slow)
+		msleep(20);
 	while (READ_ONCE(hold))
 		msleep(20);
 	mutex_lock(&pool->lock);
