@@ -4,6 +4,7 @@
  * while its memory is held. One that holds nothing stays for what it did, while its
  * process and its cgroup live, and as long as there are not too many of them.
  */
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -33,6 +34,8 @@ struct rows client_rows;
 #define BYTES_PER_BUCKET	SZ_256K
 
 struct table client_table;
+
+unsigned long client_hash_seed[2] __ro_after_init;
 
 static void idle_work_fn(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(idle_work, idle_work_fn);
@@ -222,6 +225,10 @@ static void idle_work_fn(struct work_struct *work)
  */
 int client_init(void)
 {
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(client_hash_seed); i++)
+		client_hash_seed[i] = get_random_long() | 1;
 	return table_init(&client_table, BYTES_PER_BUCKET);
 }
 

@@ -57,6 +57,9 @@ struct client {
 extern struct rows client_rows;
 extern struct table client_table;
 
+/* Random and odd; constant. */
+extern unsigned long client_hash_seed[2];
+
 struct client *client_after_locked(u64 seq);
 struct client *client_alloc(struct account *account);
 void client_add_locked(struct client *client);
@@ -67,10 +70,14 @@ void client_offline_locked(struct account *account);
 int client_init(void);
 void client_exit(void);
 
-/* Many processes have clients on one account, and one process on many accounts. */
+/*
+ * Many processes have clients on one account, and one process on many accounts, and a tenant
+ * chooses both. Multiplied by odd numbers that nobody knows, no two of them are more likely
+ * to share a bucket than any others.
+ */
 static inline unsigned long client_hash_key(const struct pid *pid, u64 account_id)
 {
-	return (unsigned long)pid + account_id;
+	return (unsigned long)pid * client_hash_seed[0] + account_id * client_hash_seed[1];
 }
 
 /**

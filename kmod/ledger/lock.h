@@ -4,10 +4,8 @@
  * hash tables that they are in, the queue of events and all totals.
  *
  * It is a raw spinlock that is held for a walk up one branch of the hierarchy,
- * never across the driver's work, an allocation or a copy to user space. The
- * driver itself serialises allocations and frees on its API lock, so it is not
- * what callers wait for; in exchange a limit is exact, and every account is seen
- * in a consistent state.
+ * never across the driver's work, an allocation or a copy to user space. In exchange a
+ * limit is exact, and every account is seen in a consistent state.
  *
  * Interrupts are off meanwhile: the kernel tells of a removed cgroup under a lock that it
  * takes within css_set_lock while those events are traced, and css_set_lock is also taken
