@@ -10,6 +10,7 @@
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/settings.h"
+#include "memcg.h"
 #include "netlink/family.h"
 #include "probe/probe.h"
 
@@ -44,6 +45,10 @@ static int __init umacct_init(void)
 		hook_lock();
 		charge = charge_possible(&why);
 		hook_unlock();
+		if (!charge && memcg_comes_later()) {
+			pr_info("charging begins with the first memory cgroup\n");
+			charge = true;
+		}
 		if (charge) {
 			settings_set_charge_default(true);
 			driver_rearm();

@@ -147,3 +147,27 @@ bool memcg_possible(const char **why)
 		return true;
 	return false;
 }
+
+/**
+ * memcg_comes_later() - does memcg_possible() say no only because nobody has made a cgroup
+ *	with a memory controller yet?
+ *
+ * From the first one on the kernel accounts its own memory, unless it was told not to.
+ *
+ * Context: any.
+ */
+bool memcg_comes_later(void)
+{
+	bool none = false;
+#ifdef CONFIG_MEMCG
+	struct cgroup_subsys_state *root;
+
+	if (mem_cgroup_disabled() || !memcg_on_v2() || umacct_kmem_online())
+		return false;
+	rcu_read_lock();
+	root = rcu_dereference(cgrp_dfl_root.cgrp.subsys[memory_cgrp_id]);
+	none = root && list_empty(&root->children);
+	rcu_read_unlock();
+#endif
+	return none;
+}

@@ -6,6 +6,8 @@
 #include <linux/memcontrol.h>
 #include <linux/types.h>
 
+#include "compat.h"
+
 /**
  * struct memcg_figures - what the kernel's memory controller says of a cgroup
  * @current_bytes: memory.current
@@ -20,6 +22,7 @@ bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures);
 bool memcg_may_block(u64 bytes);
 bool memcg_on_v2(void);
 bool memcg_possible(const char **why);
+bool memcg_comes_later(void);
 
 /*
  * What the memory controller knows the current task by, while preemption is off: that
@@ -46,6 +49,8 @@ static inline bool memcg_charges_current(void)
 	struct cgroup_subsys_state *css;
 	bool charges;
 
+	if (!umacct_kmem_online())
+		return false;
 	preempt_disable();
 	css = memcg_css_of_current();
 	charges = css && css->parent;
