@@ -15,6 +15,7 @@
 #include "netlink/policy.h"
 #include "netlink/set.h"
 
+/* Of those without a policy the kernel refuses every attribute: see resv_start_op. */
 static const struct genl_ops ops[] = {
 	{
 		.cmd = UMACCT_CMD_STATUS_GET,

@@ -339,6 +339,15 @@ static void test_commands(void)
 	refused_by_core("a dump of what can't be dumped", &request, EOPNOTSUPP);
 	request = new_request(family, UMACCT_CMD_EVENT_NTF, 0);
 	refused_by_core("an event, which only the module sends", &request, EOPNOTSUPP);
+	request = new_request(family, UMACCT_CMD_STATUS_GET, 0);
+	put_u64(&request, UMACCT_A_STATUS_USAGE, 0);
+	refused_by_core("STATUS_GET with an attribute, of which it takes none", &request, EINVAL);
+	request = new_request(family, UMACCT_CMD_STATUS_GET, 0);
+	put_u64(&request, UNKNOWN_ATTRIBUTE, 0);
+	refused_by_core("STATUS_GET with an unknown attribute", &request, EINVAL);
+	request = new_request(family, UMACCT_CMD_RECLAIM, 0);
+	put_u64(&request, UNKNOWN_ATTRIBUTE, 0);
+	refused_by_core("RECLAIM with an unknown attribute", &request, EINVAL);
 }
 
 static void test_account_get(void)
