@@ -13,19 +13,14 @@ extern struct hook hook_init_adapter;
 extern struct hook hook_retain_gpu;
 
 /*
- * May the current task be bringing an adapter up? Without the hook that says so, only in
- * the ioctl that asks for that. A task that opens a device may be bringing one up, too, but
- * looks like one that comes by another of the driver's modules, and no limit would hold for it.
+ * Is the current task bringing an adapter up? Without the hook that says so nobody is: such
+ * a task looks like any other that asks for memory, and no limit would hold for that.
  */
-static __always_inline bool adapter_may_start(void)
+static __always_inline bool adapter_starts(void)
 {
 	const struct call *call = call_current();
 
-	if (likely(hook_armed(&hook_init_adapter)))
-		return unlikely(call) && call->initialising;
-	while (call && !call->penalty)
-		call = call->outer;
-	return call && !call->asks;
+	return unlikely(call) && call->initialising;
 }
 
 /**
@@ -49,7 +44,7 @@ static __always_inline enum allocation_kind kind_for_caller(enum hook_module mod
 #endif
 		return ALLOCATION_DRIVER;
 	}
-	if (unlikely(!READ_ONCE(driver_profile(module)->live) || adapter_may_start()))
+	if (unlikely(!READ_ONCE(driver_profile(module)->live) || adapter_starts()))
 		return ALLOCATION_DRIVER;
 	return kind;
 }

@@ -8,7 +8,6 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
-#include "hooks/adapter.h"
 #include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"

@@ -10,32 +10,18 @@
 #include <linux/list_bl.h>
 
 /**
- * struct penalty - a wait for being above a soft limit
- * @ns: for how long
- * @account_id: the account that it counts for
- */
-struct penalty {
-	u64 ns;
-	u64 account_id;
-};
-
-/**
  * struct call - a call of the current task into the driver that hooks deeper
  *	down must know of
- * @bucket: where it is found; set by call_begin(), as are the next two
+ * @bucket: where it is found; set by call_begin(), as is the next
  * @task: whose
- * @outer: the task's call around this one, if any
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
  * @fault: the task touches managed memory
  * @within: a hook further out counts what is allocated
  * @refused: result: managed memory was refused
- * @asks: the task asks for something of its own; no adapter is brought up by that
  * @account_pages: have the kernel charge the pages of this allocation
  * @bytes: how much it takes
  * @zero_pages: have the page allocator clear them, as the driver was told not to
  * @charged: result: the pages are, as the last two say
- * @penalty: where to note that the task is to wait when this call ends; NULL if it
- *	can't
  *
  * Lives on the stack of a replacement, so there is one for every call.
  */
@@ -43,9 +29,7 @@ struct call {
 	struct hlist_bl_node node;
 	struct hlist_bl_head *bucket;
 	struct task_struct *task;
-	struct call *outer;
 	bool initialising;
-	bool asks;
 	bool fault;
 	bool within;
 	bool refused;
@@ -53,7 +37,6 @@ struct call {
 	bool zero_pages;
 	bool charged;
 	u64 bytes;
-	struct penalty *penalty;
 };
 
 struct call *call_find(struct hlist_bl_head *bucket);
@@ -105,7 +88,6 @@ static inline void call_begin(struct call *call)
 
 	call->bucket = bucket;
 	call->task = current;
-	call->outer = call_current();
 	hlist_bl_lock(bucket);
 	hlist_bl_add_head(&call->node, bucket);
 	hlist_bl_unlock(bucket);

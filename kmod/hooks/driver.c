@@ -2,22 +2,29 @@
 /*
  * The drivers that are hooked, through load and unload: which hooks are armed when.
  *
- * Everything here is under hook_lock(). The notifier of modules takes it, so a
- * driver can't go while its hooks are being armed.
+ * A driver comes or goes under driver_mutex, with all that has to be waited for. States and
+ * profiles change under hook_lock() besides, where nobody is waited for: who asks for the
+ * status gets it, however long a task stays in the driver. The notifier of modules takes
+ * both, so a driver can't go while its hooks are being armed.
  */
 #include <linux/kobject.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/notifier.h>
 
 #include "hooks/driver.h"
 #include "hooks/metadata.h"
 #include "hooks/table.h"
+#include "hooks/throttle.h"
 #include "hooks/va_space.h"
 #include "ledger/ledger.h"
 #include "ledger/removal.h"
 #include "pools.h"
 
-/* No driver is hooked any more; changed under hook_lock(). */
+static DEFINE_MUTEX(driver_mutex);
+
+/* No driver is hooked any more; guarded by driver_mutex. */
 static bool leaving;
 
 /* By enum hook_module. */
@@ -48,17 +55,25 @@ static void update_optional(enum hook_module module)
 	}
 }
 
-/* Backwards: allocations go unseen before the frees of what was seen do. */
+/*
+ * Backwards: allocations go unseen before the frees of what was seen do. Nothing is armed
+ * again.
+ */
 static void disarm(enum hook_module module)
 {
 	struct hook *hook;
 
+	driver_profiles[module].state = UMACCT_DRIVER_ABSENT;
 	for_each_hook_reverse(hook)
 		if (hook->module == module)
 			hook_disarm(hook, UMACCT_HOOK_IDLE);
 }
 
-/* What was recorded of a driver is not seen going any more. Context: as forget(). */
+/*
+ * What was recorded of a driver is not seen going any more.
+ *
+ * Context: after disarm() and probe_drain_begin(); hook_lock() not held.
+ */
 static void drop_records(enum hook_module module)
 {
 	struct hook *hook;
@@ -77,10 +92,9 @@ static void drop_records(enum hook_module module)
 			module_names[module], dropped);
 }
 
-/* Context: after disarm() and probe_drain_begin(). */
+/* Context: under hook_lock(), after drop_records(). */
 static void forget(enum hook_module module)
 {
-	drop_records(module);
 	if (module == HOOK_NVIDIA)
 		pools_detach();
 	memset(&driver_profiles[module], 0, sizeof(driver_profiles[module]));
@@ -88,9 +102,15 @@ static void forget(enum hook_module module)
 
 static void detach(enum hook_module module)
 {
+	lockdep_assert_held(&driver_mutex);
+	hook_lock();
 	disarm(module);
+	hook_unlock();
 	probe_drain_begin();
+	drop_records(module);
+	hook_lock();
 	forget(module);
+	hook_unlock();
 }
 
 static void set_symbol(struct hook *hook, const char *symbol)
@@ -136,7 +156,8 @@ static bool is_followed(enum hook_module module)
 	return false;
 }
 
-static void attach(enum hook_module module, struct module *mod)
+/* Return: false if it is not to be followed though some of its hooks were armed. */
+static bool try_attach(enum hook_module module, struct module *mod)
 {
 	struct driver_profile *profile = &driver_profiles[module];
 	bool known = driver_identify(profile, mod);
@@ -146,27 +167,40 @@ static void attach(enum hook_module module, struct module *mod)
 		pools_attach(known ? mod : NULL, profile->pools_expected);
 	if (!known) {
 		pr_warn("%s\n", profile->reason);
-		return;
+		return true;
 	}
 	if (!is_followed(module)) {
 		profile->state = UMACCT_DRIVER_UNKNOWN;
 		snprintf(profile->reason, sizeof(profile->reason), "%s %s is not followed",
 			 mod->name, mod->version ?: "unknown");
 		pr_info("%s\n", profile->reason);
-		return;
+		return true;
 	}
 	if (arm(module)) {
 		profile->state = UMACCT_DRIVER_HOOKED;
 		pr_info("following %s %s\n", mod->name, profile->version);
 		if (profile->reason[0])
 			pr_warn("%s\n", profile->reason);
-		return;
+		return true;
 	}
 	profile->state = UMACCT_DRIVER_BROKEN;
 	pr_warn("%s\n", profile->reason);
 	for_each_hook_reverse(hook)
 		if (hook->module == module && hook->state == UMACCT_HOOK_ARMED)
 			hook_disarm(hook, UMACCT_HOOK_OFF);
+	return false;
+}
+
+static void attach(enum hook_module module, struct module *mod)
+{
+	bool done;
+
+	lockdep_assert_held(&driver_mutex);
+	hook_lock();
+	done = try_attach(module, mod);
+	hook_unlock();
+	if (done)
+		return;
 	probe_drain_begin();
 	drop_records(module);
 }
@@ -234,7 +268,7 @@ static int module_notify(struct notifier_block *nb, unsigned long action, void *
 
 	if (module < 0)
 		return NOTIFY_DONE;
-	hook_lock();
+	mutex_lock(&driver_mutex);
 	if (action == MODULE_STATE_COMING && !leaving &&
 	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
 		attach(module, mod);
@@ -242,7 +276,7 @@ static int module_notify(struct notifier_block *nb, unsigned long action, void *
 		WRITE_ONCE(driver_profiles[module].live, true);
 	else if (action == MODULE_STATE_GOING)
 		detach(module);
-	hook_unlock();
+	mutex_unlock(&driver_mutex);
 	return NOTIFY_DONE;
 }
 
@@ -264,7 +298,7 @@ static void attach_loaded(enum hook_module module)
 	if (!kobj)
 		return;
 	mod = container_of(kobj, struct module_kobject, kobj)->mod;
-	hook_lock();
+	mutex_lock(&driver_mutex);
 	if (mod && READ_ONCE(mod->state) != MODULE_STATE_GOING &&
 	    READ_ONCE(mod->state) != MODULE_STATE_UNFORMED &&
 	    driver_profiles[module].state == UMACCT_DRIVER_ABSENT) {
@@ -272,7 +306,7 @@ static void attach_loaded(enum hook_module module)
 		if (READ_ONCE(mod->state) == MODULE_STATE_LIVE)
 			WRITE_ONCE(driver_profiles[module].live, true);
 	}
-	hook_unlock();
+	mutex_unlock(&driver_mutex);
 	kobject_put(kobj);
 }
 
@@ -325,6 +359,7 @@ int drivers_init(void)
 
 	INIT_WORK(&hook_work, driver_rearm_fn);
 	metadata_init();
+	throttle_init();
 	err = register_module_notifier(&module_nb);
 	if (err)
 		return err;
@@ -349,18 +384,25 @@ void drivers_exit(void)
 {
 	unsigned int module;
 
-	hook_lock();
+	mutex_lock(&driver_mutex);
 	leaving = true;
+	hook_lock();
 	for (module = HOOK_MODULES; module--; )
 		disarm(module);
+	hook_unlock();
 	probe_drain_begin();
+	for (module = 0; module < HOOK_MODULES; module++)
+		drop_records(module);
+	hook_lock();
 	for (module = 0; module < HOOK_MODULES; module++)
 		forget(module);
 	hook_unlock();
+	mutex_unlock(&driver_mutex);
 	/* Only now: until then somebody may look into a driver that goes. */
 	unregister_module_notifier(&module_nb);
 	removal_follow(NULL);
 	/* Nobody is left to queue it, and there is nothing left to arm. */
 	cancel_work_sync(&hook_work);
+	throttle_exit();
 	probe_drain_end();
 }

@@ -54,12 +54,6 @@ struct hook {
 /* Arms and disarms by what is wanted now; for a replacement, which can't wait for that. */
 extern struct work_struct hook_work;
 
-/* For a replacement: may it rely on the hook? */
-static inline bool hook_armed(const struct hook *hook)
-{
-	return READ_ONCE(hook->state) == UMACCT_HOOK_ARMED;
-}
-
 void hook_lock(void);
 void hook_unlock(void);
 bool hook_applies(const struct hook *hook);

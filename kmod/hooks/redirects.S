@@ -10,8 +10,8 @@
 	REDIRECT init_adapter
 	REDIRECT_STATIC compute_gfp_mask
 	ORIGINAL free_pages
-	REDIRECT ioctl
-	REDIRECT compat_ioctl
+	ORIGINAL task_work_add
+	ORIGINAL task_work_cancel_match
 	REDIRECT chunk_alloc_3
 	REDIRECT chunk_alloc_4
 	REDIRECT chunk_release

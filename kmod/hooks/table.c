@@ -7,7 +7,6 @@
 #include "hooks/managed.h"
 #include "hooks/metadata.h"
 #include "hooks/table.h"
-#include "hooks/throttle.h"
 #include "hooks/va_space.h"
 #include "hooks/view.h"
 
@@ -18,8 +17,6 @@
 struct hook *const hooks[] = {
 	&hook_init_adapter,
 	&hook_retain_gpu,
-	&hook_ioctl,
-	&hook_compat_ioctl,
 	&hook_free_system_pages,
 	&hook_free_contig_pages,
 	&hook_gfp,

@@ -1,49 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Throttling: a task that allocates above a soft limit has to wait, as above
- * memory.high.
+ * memory.high, and at the same place: when its system call has ended and it returns to
+ * user space.
  *
- * The driver allocates with its API lock held, for all its users, so that is no
- * place to sleep. The allocation only notes the penalty; the task waits when its
- * ioctl has returned from the driver, with no lock of the driver held: nobody
- * else ever waits for it. A fatal signal ends the wait.
+ * The driver allocates with locks held that its users share, so that is no place to sleep.
+ * The allocation only notes the penalty, as work that the kernel has the task do on its
+ * way back (task_work); no lock is held there, and nobody else waits for the task. A fatal
+ * signal ends the wait.
+ *
+ * A task may sleep in the driver for as long as it likes before it comes to that. So
+ * every penalty is in a list, and is taken back when the module goes: it stays for those
+ * alone that wait just now.
+ *
+ * Neither of the kernel's two functions is for modules in every version: both are called
+ * as the driver's are.
  */
-#include <linux/fs.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
-#include <linux/ioctl.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/task_work.h>
 
-#include "hooks/adapter.h"
-#include "hooks/call.h"
 #include "hooks/throttle.h"
 #include "ledger/account.h"
 #include "ledger/lock.h"
-#include "ledger/settings.h"
+#include "probe/probe.h"
 
-/* The driver's ioctl that opens adapters, for a task that says which. */
-#define ATTACH_GPUS_TO_FD	212
-
-typedef long ioctl_fn(struct file *file, unsigned int cmd, unsigned long arg);
-
-DECLARE_REDIRECT(long, ioctl, (struct file *file, unsigned int cmd, unsigned long arg));
-DECLARE_REDIRECT(long, compat_ioctl, (struct file *file, unsigned int cmd, unsigned long arg));
+DECLARE_ORIGINAL(int, task_work_add,
+		 (struct task_struct *task, struct callback_head *work,
+		  enum task_work_notify_mode notify));
+DECLARE_ORIGINAL(struct callback_head *, task_work_cancel_match,
+		 (struct task_struct *task, bool (*match)(struct callback_head *work, void *data),
+		  void *data));
 
 /**
- * throttle_note() - the current task has allocated above a soft limit
- * @penalty_ns: how long it is to wait; the longest of an ioctl counts
- * @account_id: whose limit it is
- *
- * Context: process context.
+ * struct penalty - a wait for being above a soft limit
+ * @work: by which the task comes to it
+ * @listed: in penalties, until the task has waited
+ * @task: whose; lives at least as long
+ * @ns: for how long
+ * @account_id: the account that it counts for
  */
-void throttle_note(u64 penalty_ns, u64 account_id)
-{
-	struct call *call = call_current();
+struct penalty {
+	struct callback_head work;
+	struct list_head listed;
+	struct task_struct *task;
+	u64 ns;
+	u64 account_id;
+};
 
-	while (call && !call->penalty)
-		call = call->outer;
-	if (call && penalty_ns > call->penalty->ns)
-		*call->penalty = (struct penalty) { .ns = penalty_ns, .account_id = account_id };
+static DEFINE_SPINLOCK(penalties_lock);
+static LIST_HEAD(penalties);
+
+static bool possible;
+
+static void penalty_free(struct penalty *penalty)
+{
+	spin_lock(&penalties_lock);
+	list_del(&penalty->listed);
+	spin_unlock(&penalties_lock);
+	kfree(penalty);
 }
 
 static void throttle_count(u64 account_id, u64 ns)
@@ -66,76 +87,129 @@ static void throttle_wait(const struct penalty *penalty)
 	throttle_count(penalty->account_id, ktime_to_ns(ktime_sub(ktime_get(), start)));
 }
 
-static __always_inline long throttled(struct probe *probe, ioctl_fn *original,
-				      struct file *file, unsigned int cmd, unsigned long arg)
+static void throttle_work(struct callback_head *work)
 {
-	struct penalty penalty = { 0 };
-	struct call call = { .penalty = &penalty, .asks = _IOC_NR(cmd) != ATTACH_GPUS_TO_FD };
-	long ret;
+	struct penalty *penalty = container_of(work, struct penalty, work);
 
-	probe_enter(probe);
-	call_begin(&call);
-	ret = original(file, cmd, arg);
-	call_end(&call);
-	if (penalty.ns)
-		throttle_wait(&penalty);
-	probe_leave(probe);
-	return ret;
+	/* Who exits allocates no more. */
+	if (!(current->flags & PF_EXITING))
+		throttle_wait(penalty);
+	penalty_free(penalty);
 }
 
-long replace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static bool is_penalty(struct callback_head *work, void *unused)
 {
-	return throttled(&hook_ioctl.probe, original_ioctl, file, cmd, arg);
+	return work->func == throttle_work;
 }
 
-/* A program of 32 bits, or whoever makes its system calls. */
-long replace_compat_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+/* Takes back what a task has still before it. Return: NULL if there is nothing. */
+static struct penalty *take_back(struct task_struct *task)
 {
-	return throttled(&hook_compat_ioctl.probe, original_compat_ioctl, file, cmd, arg);
+	struct callback_head *work = original_task_work_cancel_match(task, is_penalty, NULL);
+
+	return work ? container_of(work, struct penalty, work) : NULL;
 }
 
-/* Is there any account with a throttle? Or is it not known otherwise who asks for himself? */
-static bool throttle_wanted(void)
+static struct penalty *penalty_alloc(void)
 {
-	return READ_ONCE(settings.throttles) || hook_init_adapter.state == UMACCT_HOOK_FAILED;
+	struct penalty *penalty = kzalloc(sizeof(*penalty), GFP_KERNEL | __GFP_NOWARN);
+
+	if (!penalty)
+		return NULL;
+	init_task_work(&penalty->work, throttle_work);
+	penalty->task = current;
+	spin_lock(&penalties_lock);
+	list_add_tail(&penalty->listed, &penalties);
+	spin_unlock(&penalties_lock);
+	return penalty;
+}
+
+/**
+ * throttle_note() - the current task has allocated above a soft limit
+ * @penalty_ns: how long it is to wait; the longest of a system call counts
+ * @account_id: whose limit it is
+ *
+ * If there is no memory to note it in, the task doesn't wait this time.
+ *
+ * Context: process context, may sleep.
+ */
+void throttle_note(u64 penalty_ns, u64 account_id)
+{
+	struct penalty *penalty;
+
+	if (!possible || (current->flags & PF_KTHREAD))
+		return;
+	penalty = take_back(current) ?: penalty_alloc();
+	if (!penalty)
+		return;
+	if (penalty_ns > penalty->ns) {
+		penalty->ns = penalty_ns;
+		penalty->account_id = account_id;
+	}
+	/* One that exits comes to no more work. */
+	if (original_task_work_add(current, &penalty->work, TWA_RESUME))
+		penalty_free(penalty);
 }
 
 /**
  * throttle_possible() - can throttles be set?
  * @why: set to a sentence if not
  *
- * Context: may sleep; under hook_lock().
+ * Context: any.
  */
 bool throttle_possible(const char **why)
 {
-	if (hook_possible(&hook_ioctl) &&
-	    (!hook_applies(&hook_compat_ioctl) || hook_possible(&hook_compat_ioctl)))
+	if (possible)
 		return true;
-	*why = "the driver's ioctl can't be hooked, so there is no place to wait";
+	*why = "the kernel's task_work_add can't be called, so there is no place to wait";
 	return false;
 }
 
-static const char *ioctl_symbol(const struct driver_profile *profile)
+/**
+ * throttle_init() - find the kernel's functions
+ *
+ * Context: module initialisation, before a hook is armed.
+ */
+void throttle_init(void)
 {
-	return profile->ioctl;
+	possible = !probe_resolve("task_work_add", &original_task_work_add_entry) &&
+		   !probe_resolve("task_work_cancel_match",
+				  &original_task_work_cancel_match_entry);
 }
 
-struct hook hook_ioctl = {
-	.name = "throttle",
-	.symbol = ioctl_symbol,
-	.wanted = throttle_wanted,
-	.probe = {
-		.symbol = "nvidia:nvidia_unlocked_ioctl",
-		REDIRECT(ioctl),
-	},
-};
+/* Return: false if there is no penalty left. */
+static bool drop_one(void)
+{
+	struct task_struct *task = NULL;
+	struct penalty *penalty;
 
-struct hook hook_compat_ioctl = {
-	.name = "throttle 32-bit",
-	.layouts = LAYOUT_IOCTL_32,
-	.wanted = throttle_wanted,
-	.probe = {
-		.symbol = "nvidia:nvidia_frontend_compat_ioctl",
-		REDIRECT(compat_ioctl),
-	},
-};
+	spin_lock(&penalties_lock);
+	penalty = list_first_entry_or_null(&penalties, struct penalty, listed);
+	/* It can't be gone: it would have taken its penalty off the list. */
+	if (penalty)
+		task = get_task_struct(penalty->task);
+	spin_unlock(&penalties_lock);
+	if (!task)
+		return false;
+	penalty = take_back(task);
+	put_task_struct(task);
+	if (penalty)
+		penalty_free(penalty);
+	else
+		/* It waits just now, which is over soon. */
+		msleep(20);
+	return true;
+}
+
+/**
+ * throttle_exit() - let nobody come to a penalty any more
+ *
+ * Those who are about to return from one are covered by probe_drain_end().
+ *
+ * Context: module exit; every hook on the driver is disarmed and drained.
+ */
+void throttle_exit(void)
+{
+	while (drop_one())
+		;
+}

@@ -2,12 +2,11 @@
 #ifndef UMACCT_THROTTLE_H
 #define UMACCT_THROTTLE_H
 
-#include "hooks/hook.h"
-
-extern struct hook hook_ioctl;
-extern struct hook hook_compat_ioctl;
+#include <linux/types.h>
 
 void throttle_note(u64 penalty_ns, u64 account_id);
 bool throttle_possible(const char **why);
+void throttle_init(void);
+void throttle_exit(void);
 
 #endif /* UMACCT_THROTTLE_H */

@@ -10,9 +10,6 @@
 
 #include "hooks/versions.h"
 
-#define IOCTL		"nvidia:nvidia_unlocked_ioctl"
-#define FRONTEND_IOCTL	"nvidia:nvidia_frontend_unlocked_ioctl"
-
 /*
  * For each page the driver keeps an entry of 32 bytes and the entry's address, from 580 on an
  * entry of 16 bytes in one array. The rest was measured: selftests/sizes does it.
@@ -26,16 +23,14 @@
 static const struct series {
 	unsigned int first, last;
 	unsigned int layouts;
-	const char *ioctl;
 	bool page_pools;
 	struct driver_sizes sizes;
 } known_series[] = {
-	{ 515, 525, LAYOUT_ALLOC_8 | LAYOUT_IOCTL_32, FRONTEND_IOCTL, false, SIZES_535 },
-	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3 | LAYOUT_IOCTL_32,
-						      FRONTEND_IOCTL, false, SIZES_535 },
-	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, SIZES_550 },
-	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          false, SIZES_580 },
-	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, IOCTL,          true,  SIZES_595 },
+	{ 515, 525, LAYOUT_ALLOC_8,                   false, SIZES_535 },
+	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  false, SIZES_535 },
+	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_550 },
+	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_580 },
+	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, true,  SIZES_595 },
 };
 
 static unsigned int like_series;
@@ -93,7 +88,6 @@ bool driver_identify(struct driver_profile *profile, const struct module *mod)
 		return false;
 	}
 	profile->layouts = series->layouts;
-	profile->ioctl = series->ioctl;
 	/* What it is said to be like says nothing of what it keeps. */
 	profile->page_pools = series->page_pools || series == like;
 	profile->pools_expected = series->page_pools;

@@ -21,8 +21,6 @@ enum driver_layout {
 	LAYOUT_CHUNK_3	= BIT(3),
 	/* ... with node before chunk */
 	LAYOUT_CHUNK_4	= BIT(4),
-	/* programs of 32 bits have a function of their own behind ioctl(2) */
-	LAYOUT_IOCTL_32	= BIT(5),
 };
 
 /* Whose function a hook is on. The kernel itself is a driver that is always there. */
@@ -61,7 +59,6 @@ struct driver_sizes {
  * @state: see enum umacct_driver_state
  * @version: as the driver says it
  * @layouts: bits of enum driver_layout
- * @ioctl: the function behind ioctl(2) on the driver's devices
  * @live: its initialisation is over: what it takes from now on is for those that ask
  * @mask_seen: the driver has computed a mask for the page allocator, and
  * @native_charge: it had the kernel charge the pages by itself
@@ -74,7 +71,6 @@ struct driver_profile {
 	enum umacct_driver_state state;
 	char version[32];
 	unsigned int layouts;
-	const char *ioctl;
 	bool live;
 	bool mask_seen;
 	bool native_charge;

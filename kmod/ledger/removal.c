@@ -25,8 +25,7 @@ static DECLARE_WORK(look_work, look_work_fn);
 static bool offline_locked(struct account *account)
 {
 	const struct account_settings *settings = &account->settings;
-	bool hooked = settings->throttle_ns || settings->view ||
-		      settings->charge == UMACCT_CHARGE_ON;
+	bool hooked = settings->view || settings->charge == UMACCT_CHARGE_ON;
 
 	/* Its clients hold it. */
 	account->refs++;

@@ -10,7 +10,7 @@
  * struct account_settings - what an administrator asks for
  * @soft: bytes or UMACCT_UNLIMITED
  * @hard: bytes or UMACCT_UNLIMITED
- * @throttle_ns: longest delay of one ioctl above @soft, 0 for none
+ * @throttle_ns: longest delay of one system call above @soft, 0 for none
  * @charge: have the kernel charge what is allocated?
  * @view: see UMACCT_A_ACCOUNT_VIEW
  */

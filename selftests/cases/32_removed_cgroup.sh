@@ -50,17 +50,17 @@ is "all paid" "$(system_memory "")" 0
 check "and their accounts are gone" eventually status_is accounts "$before"
 
 # What is hooked for a setting goes with the last cgroup that had it.
-throttle_hook_is() { # STATE
-	[ "$(awk '$2 ~ /_unlocked_ioctl$/ { print $3 }' /sys/kernel/debug/umacct/status)" = "$1" ]
+view_hook_is() { # STATE
+	[ "$(awk '$2 == "si_meminfo" { print $3 }' /sys/kernel/debug/umacct/status)" = "$1" ]
 }
-if throttle_hook_is off; then
-	cgroup_leaf slow
-	limit slow --soft 64K --throttle 10ms
-	check "a throttle has its hook armed" throttle_hook_is armed
-	rmdir "$(cgroup_dir slow)"
-	check "which goes with its cgroup" eventually throttle_hook_is off
+if view_hook_is off; then
+	cgroup_leaf viewing
+	limit viewing --view
+	check "a view has its hook armed" view_hook_is armed
+	rmdir "$(cgroup_dir viewing)"
+	check "which goes with its cgroup" eventually view_hook_is off
 else
-	skip "a throttle's hook goes with its cgroup" "somebody else needs that hook, or debugfs is not there"
+	skip "a view's hook goes with its cgroup" "somebody else needs that hook, or debugfs is not there"
 fi
 
 done_testing

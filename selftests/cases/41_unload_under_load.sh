@@ -61,14 +61,47 @@ rmmod umacct &
 unloading=$!
 check "unloading waits for him" eventually says_whom_it_waits_for
 check "and isn't done" [ -d /sys/module/umacct ]
+runas $UNPRIVILEGED umacct --json >"$TEST_DIR/status" &
+check "meanwhile everybody is told the status" eventually [ -s "$TEST_DIR/status" ]
 ask guard kernel release
 wait "$unloading"
 is "then it is" $? 0
 check "he has his memory" answer sleeper
 check "and goes on" ask sleeper alloc 4M
 tell sleeper exit
-tell guard exit
 check "umacct is loaded again" load umacct
+
+# A tenant can sleep in an ioctl for as long as he likes, on a page that another process is to
+# fill in, and on his way back after he went above a soft limit.
+limit asleep --soft 4K --throttle 2s
+start_in asleep staller
+staller=$pid
+tell staller stall
+stalls() {
+	grep -qs handle_userfault "/proc/$staller/stack"
+}
+check "a tenant sleeps in the driver's ioctl" eventually stalls
+start_in asleep keeper
+keeper=$pid
+ask keeper open
+tell keeper kernel keep 16 4096 0
+keeps() {
+	grep -qs holder_write "/proc/$keeper/stack"
+}
+check "another is to wait for a throttle, and sleeps before it" eventually keeps
+rmmod umacct &
+unloading=$!
+check "umacct is unloaded all the same" eventually process_is_gone "$unloading"
+ask guard kernel release
+check "he who has nothing to wait for any more goes on" answer keeper
+check "and allocates" ask keeper alloc 64K
+kill -KILL "$staller"
+wait "$unloading"
+is "rmmod says that all is well" $? 0
+tell keeper exit
+tell guard exit
+gone "$staller"
+check "umacct is loaded once more" load umacct
 
 echo 1 >"$(cgroup_dir leaf)/cgroup.kill"
 for pid in $holders; do

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# However many tasks are inside the driver, whoever is charged is: a crowd in the
-# driver's ioctl, which is hooked for a throttle, changes nothing for others.
+# However many tasks are inside the driver, a task that is charged is: a crowd in the
+# driver's ioctl, and a throttle somewhere, change nothing for others.
 
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_accounting

@@ -6,13 +6,13 @@
 # removed, and readers read. Whenever all stand still, each account's usage is what the
 # processes themselves say they hold; at the end it is nothing, and all is free again.
 #
-# SEED and SECONDS_OF_STORM say which storm, and how long it lasts; THROTTLE may be empty.
+# SEED and SECONDS_OF_STORM say which storm, and how long it lasts.
 
 . "$(dirname "$0")/../lib/helpers.sh"
 needs_vm "it sets limits for everyone and measures the whole machine's free memory"
 needs_accounting
 
-: "${SEED:=1}" "${SECONDS_OF_STORM:=30}" "${THROTTLE=--throttle 1ms}"
+: "${SEED:=1}" "${SECONDS_OF_STORM:=30}"
 complaints=$(kernel_complaints)
 
 set --
@@ -51,10 +51,9 @@ change_settings() {
 	turn=$((turn + 1))
 	set -- a b c d d/e d/g d/g/h
 	shift $((turn % 7))
-	# shellcheck disable=SC2086 # THROTTLE is two words, or none
 	case $((turn % 6)) in
 	0) limit "$1" --hard 512K ;;
-	1) limit "$1" --soft 1M $THROTTLE ;;
+	1) limit "$1" --soft 1M --throttle 1ms ;;
 	2) limit "$1" --hard max --soft max ;;
 	3) charge "$1" on ;;
 	4) charge "$1" inherit ;;
