@@ -215,7 +215,7 @@ printf '[machine]\nheadroom = "99%%"\n' >>/etc/umacct.toml
 check "headroom is asked for" systemctl reload umacctd.service
 check "the unit lets it give back page cache, and compact" eventually has_said \
 	'^headroom: lacks memory that could be had; .* [1-9][0-9]* compaction'
-printf '[guard]\nfloor = "%dM"\nfor = "0"\nsteps = ["freeze"]\n' $(($(obtainable_mib) - 150)) \
+printf '[guard]\nfloor = "%dM"\nfor = "1ms"\nsteps = ["freeze"]\n' $(($(obtainable_mib) - 150)) \
 	>/etc/umacct.toml
 check "a guard is asked for" systemctl reload umacctd.service
 check "for which the unit is not made, as it says" eventually has_said "^guard: cgroups can't be written to"

@@ -154,7 +154,7 @@ for who in leak sudden_load cpu_leak fork_bomb; do
 	scenario $who no
 	eval "alone_$who=$refused"
 done
-policy "floor = \"${FLOOR}M\"" 'for = "0"' 'steps = ["freeze"]' 'release = "200ms"'
+policy "floor = \"${FLOOR}M\"" 'for = "1ms"' 'steps = ["freeze"]' 'release = "200ms"'
 check "the daemon starts" daemon_start
 check "and says that it is on guard" eventually grep -q 'guard: on' "$LOG"
 watch_events
@@ -216,7 +216,7 @@ cgroup_write left cgroup.kill 1
 
 # --- steps, one after the other; and who comes after one that was killed --------------
 
-policy "floor = \"${FLOOR}M\"" 'for = "0"' 'wait = "300ms"' 'release = "200ms"' \
+policy "floor = \"${FLOOR}M\"" 'for = "1ms"' 'wait = "300ms"' 'release = "200ms"' \
 	'steps = ["reclaim", "reserve", "freeze", "signal", "kill"]'
 check "it starts with all steps" daemon_start
 cgroup_leaf all
@@ -232,7 +232,7 @@ check "it is dead" eventually process_is_gone "$pid"
 check "and the reserve is as it was" eventually status_is reserve $((RESERVE * MIB))
 daemon_stop
 
-policy "floor = \"${FLOOR}M\"" 'for = "0"' 'release = "200ms"' 'steps = ["reserve", "freeze"]' 'wait = "100ms"'
+policy "floor = \"${FLOOR}M\"" 'for = "1ms"' 'release = "200ms"' 'steps = ["reserve", "freeze"]' 'wait = "100ms"'
 daemon_start
 cgroup_leaf left
 leak left
@@ -249,7 +249,7 @@ daemon_stop
 # --- dry -----------------------------------------------------------------------------
 
 eventually has_obtainable $((FLOOR + 100))
-policy "floor = \"${FLOOR}M\"" 'for = "0"' 'wait = "100ms"' 'steps = ["freeze", "kill"]' 'dry_run = true'
+policy "floor = \"${FLOOR}M\"" 'for = "1ms"' 'wait = "100ms"' 'steps = ["freeze", "kill"]' 'dry_run = true'
 check "it starts dry" daemon_start
 cgroup_leaf dry
 leak dry

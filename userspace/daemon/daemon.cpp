@@ -18,6 +18,7 @@
 
 #include "daemon/log.h"
 #include "daemon/signals.h"
+#include "daemon/validate.h"
 #include "lib/error.h"
 #include "lib/json.h"
 
@@ -115,11 +116,15 @@ void Daemon::unless_it_goes(Work work) {
     }
 }
 
+std::vector<Diagnostic> Daemon::problems_of(const Policy &policy) const {
+    return validate(policy, MachineFacts::of(machine_, machine_.meminfo().total()));
+}
+
 void Daemon::run() {
     const FileDescriptor signals = take_signals();
 
-    for (const Diagnostic &problem : problems_of(enforcer_.policy(), machine_.meminfo().total()))
-        log_line(Level::warning, fmt::format("{}; hard holds", problem.line()));
+    for (const Diagnostic &problem : problems_of(enforcer_.policy()))
+        log_line(Level::warning, problem.line());
     take_changes();
     set_guard();
     connect();
@@ -215,7 +220,7 @@ void Daemon::reload() {
     try {
         Policy policy = read_policy(policy_files(machine_.root()));
         const std::string rules = rules_of(policy);
-        auto problems = problems_of(policy, machine_.meminfo().total());
+        auto problems = problems_of(policy);
 
         if (!problems.empty())
             throw PolicyError(std::move(problems));

@@ -36,6 +36,8 @@ private:
     void take_events();
     void connect();
     void disconnect();
+    /// What of it this machine would refuse, or could never match.
+    std::vector<Diagnostic> problems_of(const Policy &policy) const;
     void set_guard();
     void run_guard();
     template <class Work>

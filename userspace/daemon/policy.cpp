@@ -104,9 +104,16 @@ public:
     }
 
     const toml::node *take(const char *key) {
+        const toml::node *node = table_.get(key);
+
         known_.emplace_back(key);
-        return table_.get(key);
+        if (node != nullptr)
+            places_[key] = place_of(node->source());
+        return node;
     }
+
+    /// Of the keys that were taken and are there.
+    const Places &places() const { return places_; }
 
     void refuse_others() {
         for (const auto &[key, node] : table_) {
@@ -154,6 +161,7 @@ private:
     const char *what_;
     Diagnostics &diagnostics_;
     std::vector<std::string> known_;
+    Places places_;
 };
 
 Amount read_amount(const std::string &text) {
@@ -252,6 +260,7 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
     rule.view = reader.flag("view");
     rule.charge = reader.text("charge", read_charge);
     reader.refuse_others();
+    rule.places = reader.places();
 
     const auto has_any = [&](auto... keys) { return (table.contains(keys) || ...); };
     if (!has_any("cgroup", "unit", "container", "image", "pod", "namespace", "label"))
@@ -269,6 +278,12 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
     return rule;
 }
 
+/// Those of the first file that has the key stay.
+void add_places(Policy &policy, std::string_view table, const Places &places) {
+    for (const auto &[key, place] : places)
+        policy.places.try_emplace(fmt::format("{}.{}", table, key), place);
+}
+
 void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
     Reader reader(table, "[machine]", diagnostics);
     const auto reserve = reader.text("reserve", read_reserve);
@@ -283,6 +298,7 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
     };
 
     reader.refuse_others();
+    add_places(policy, "machine", reader.places());
     first(policy.reserve, reserve);
     first(policy.charge, charge);
     first(policy.view, view);
@@ -313,8 +329,10 @@ void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnosti
         reader.diagnostic(place_of(table.source()), "[guard] needs floor, pressure or both");
     if (guard.steps.empty())
         reader.diagnostic(*table.get("steps"), "steps: without any, the guard does nothing");
-    if (!policy.guard)
-        policy.guard = std::move(guard);
+    if (policy.guard)
+        return;
+    add_places(policy, "guard", reader.places());
+    policy.guard = std::move(guard);
 }
 
 void read_exporter(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
@@ -411,12 +429,35 @@ std::optional<Diagnostic> mistake_in(std::string_view text, const std::string &f
     return std::nullopt;
 }
 
+/// A key such as "a.b.c" is a table in a table: toml++ goes down into each of them by a call, and
+/// of thousands its stack has no end. No key of a policy has more than two parts.
+std::optional<Diagnostic> deep_key_in(std::string_view text, const std::string &file) {
+    constexpr std::ptrdiff_t most_parts = 64;
+    std::uint32_t line = 0;
+
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        const std::string_view key = text.substr(at, std::min(text.find('=', at), end) - at);
+
+        ++line;
+        if (!key.starts_with('#') && std::ranges::count(key, '.') > most_parts)
+            return Diagnostic{{.file = file, .line = line, .column = 1},
+                              fmt::format("a key of more than {} parts", most_parts)};
+        at = end + 1;
+    }
+    return std::nullopt;
+}
+
 void read_text(std::string_view text, const std::string &file, Policy &policy,
                Diagnostics &diagnostics) {
     constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
     if (text.starts_with(byte_order_mark))
         text.remove_prefix(byte_order_mark.size());
+    if (const auto deep = deep_key_in(text, file)) {
+        diagnostics.push_back(*deep);
+        return;
+    }
     if (const auto mistake = mistake_in(text, file)) {
         diagnostics.push_back(*mistake);
         return;
@@ -696,21 +737,6 @@ Policy read_policy(const std::string &text, const std::string &name) {
 
     read_text(text, name, policy, diagnostics);
     return finished(std::move(policy), std::move(diagnostics));
-}
-
-std::vector<Diagnostic> problems_of(const Policy &policy, std::uint64_t total) {
-    Diagnostics diagnostics;
-
-    for (const Rule &rule : policy.rules) {
-        const std::uint64_t soft = rule.soft ? rule.soft->of(total) : 0;
-        const std::uint64_t hard = rule.hard ? rule.hard->of(total) : UMACCT_UNLIMITED;
-
-        if (soft != UMACCT_UNLIMITED && soft > hard)
-            diagnostics.push_back({rule.place, fmt::format("soft is above hard on this machine: "
-                                                           "{}, and {}",
-                                                           format_size(soft), format_size(hard))});
-    }
-    return diagnostics;
 }
 
 } // namespace umacct

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct Place {
     std::string text() const;
 };
 
+/// Where the value of each key is written.
+using Places = std::map<std::string, Place, std::less<>>;
+
 /// Bytes, or a share of the machine's memory.
 struct Amount {
     std::uint64_t bytes = 0;
@@ -38,6 +42,7 @@ struct Amount {
 
 struct Rule {
     Place place;
+    Places places;    ///< of its keys
     std::string name; ///< for people; "rule 2" where none was given
     std::int64_t priority = 0;
 
@@ -116,6 +121,7 @@ struct Policy {
     std::optional<std::uint64_t> headroom_blocks;
     std::optional<bool> headroom_anonymous;
     std::optional<std::size_t> exporter_top; ///< how many accounts it tells one by one
+    Places places; ///< of what is in force of the tables: "machine.reserve", "guard.floor"
     std::vector<Rule> rules; ///< as they are tried: by priority, then as they were read
 
     /// The first rule that is for it; null for none.
@@ -168,8 +174,5 @@ Policy read_policy(const std::vector<std::filesystem::path> &files);
 
 /// The same of one file that was read already. name: what places in it are called by.
 Policy read_policy(const std::string &text, const std::string &name);
-
-/// What in it can't hold on a machine with so much memory.
-std::vector<Diagnostic> problems_of(const Policy &policy, std::uint64_t total);
 
 } // namespace umacct

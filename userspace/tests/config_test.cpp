@@ -20,9 +20,9 @@ protected:
 
 TEST_F(Config, ChecksWithoutAModule) {
     loaded_ = false;
-    EXPECT_EQ(run({"config", "check"}).out, "the policy is well: 0 rules in 0 files\n");
+    EXPECT_EQ(run({"config", "check"}).out, "policy OK: 0 rules in 0 files\n");
     policy("[[rule]]\ncgroup='/a'\nhard='1G'\n");
-    EXPECT_EQ(run({"config", "check"}).out, "the policy is well: 1 rule in 1 file\n");
+    EXPECT_EQ(run({"config", "check"}).out, "policy OK: 1 rule in 1 file\n");
 
     policy("[machine]\nreserve = 1\n[[rule]]\ncgroup='/a'\nhrad='1G'\n");
     const Ran wrong = run({"config", "check"});
@@ -52,6 +52,30 @@ TEST_F(Config, ChecksSharesByTheMachinesMemory) {
         << wrong.err;
     policy("[[rule]]\ncgroup='/a'\nsoft='20%'\nhard='4G'\n");
     EXPECT_EQ(run({"config", "check"}).code, 0);
+}
+
+TEST_F(Config, ChecksWhatTheMachineWouldRefuse) {
+    policy("[machine]\nreserve='900G'\n[[rule]]\ncgroup='/user.slice/'\nhard='1G'\n");
+    const Ran wrong = run({"config", "check"});
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_NE(wrong.err.find("umacct.toml:2:9: reserve is 900.00 GiB, and the machine has 16.00 "
+                             "GiB\n"),
+              std::string::npos)
+        << wrong.err;
+    EXPECT_NE(wrong.err.find("umacct.toml:4:8: cgroup '/user.slice/' never matches"),
+              std::string::npos);
+}
+
+// "umacct headroom" writes it, and it beats the policy until the next start.
+TEST_F(Config, ChecksSayWhatAPersonSetUntilTheNextStart) {
+    EXPECT_EQ(run({"config", "check"}).err, "");
+    sandbox_.write("run/umacct.toml.d/headroom.toml", "[machine]\nheadroom='1G'\n");
+    const Ran told = run({"config", "check"});
+    EXPECT_EQ(told.code, 0);
+    EXPECT_NE(told.err.find("run/umacct.toml.d/headroom.toml goes before /etc until the machine's "
+                            "next start; without that file, /etc holds again"),
+              std::string::npos)
+        << told.err;
 }
 
 TEST_F(Config, ExplainsTheMachinesView) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/policy.h"
+#include "daemon/validate.h"
 #include "lib/error.h"
 #include "lib/settings.h"
 #include "lib/text.h"
@@ -51,16 +52,22 @@ int check(const Machine &machine, const Output &output) {
 
     try {
         policy = read_policy(files);
-        tell(problems_of(policy, machine.meminfo().total()));
+        tell(validate(policy, MachineFacts::of(machine, machine.meminfo().total())));
     } catch (const PolicyError &error) {
         tell(error.diagnostics());
     }
     if (output.json)
         output.document({{"files", names}, {"rules", policy.rules.size()}, {"problems", problems}});
     else if (problems.empty())
-        fmt::print(output.out, "the policy is well: {} in {}\n",
+        fmt::print(output.out, "policy OK: {} in {}\n",
                    counted(policy.rules.size(), "rule", "rules"),
                    counted(files.size(), "file", "files"));
+    for (const auto &file : files) {
+        if (file.string().starts_with((machine.root() / "run/").string()))
+            output.note(fmt::format("{} goes before /etc until the machine's next start; without "
+                                    "that file, /etc holds again",
+                                    file.string()));
+    }
     return problems.empty() ? 0 : static_cast<int>(Failure::usage);
 }
 
