@@ -33,7 +33,7 @@ tool_key() {
 }
 
 build_tool() { # READY
-	local to work programs=(umacct umacctd check_json)
+	local to work programs=(umacct umacctd check_json umacct_nvml)
 	# There is no HTTP library for the cross compiler.
 	[[ $arch != "$host_arch" ]] || programs+=(umacct-exporter)
 	to=$(userspace_build)
