@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
+#include "hooks/adapter.h"
 #include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"
