@@ -168,13 +168,13 @@ INSTANTIATE_TEST_SUITE_P(
         Judged{"blind", gib, 0, 0, mib, 0, 0, gib, Verdict::blind},
         Judged{"little, and blind", mib, 0, 0, mib, 0, 0, mib, Verdict::blind},
         Judged{"charged", gib, gib, 0, gib + mib, gib, 0, 0, Verdict::charged},
-        Judged{"charged, beside managed memory", gib, gib, 2 * gib, 3 * gib, gib, 0, 0,
-               Verdict::charged},
+        Judged{"charged, managed memory among it", 3 * gib, 3 * gib, 2 * gib, 3 * gib, 3 * gib, 0,
+               0, Verdict::charged},
         Judged{"half charged", gib, gib / 2, 0, gib / 2, gib / 2, 0, gib / 2, Verdict::blind},
         Judged{"charged unknown to the module", gib, 0, 0, gib, gib, 0, 0, Verdict::charged},
         Judged{"the module's word alone", gib, gib, 0, 0, 0, 0, gib, Verdict::blind},
         Judged{"doubled", gib, gib, 0, 2 * gib, 0, gib, 0, Verdict::doubled},
-        Judged{"managed memory alone", 0, 0, gib, gib, 0, 0, 0, Verdict::none}));
+        Judged{"managed memory alone", gib, gib, gib, gib, gib, 0, 0, Verdict::charged}));
 
 TEST(Judgement, WithoutMemoryStatTheModulesWordIsTaken) {
     Account account;

@@ -92,7 +92,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 /// "did you mean 'limit'?", for a word that is nearly one that there is.
 std::string nearest(const std::string &word, const std::vector<std::string> &known) {
-    std::size_t least = std::max<std::size_t>(2, word.size() / 3 + 1);
+    // Two letters that changed places are two; of a short word that would be half of it.
+    std::size_t least = std::max<std::size_t>(word.size() > 4 ? 3 : 2, word.size() / 3 + 1);
     std::string found;
 
     for (const std::string &each : known) {

@@ -53,11 +53,13 @@ std::size_t Table::columns_that_fit(int width) const {
     std::size_t used = 0;
 
     for (std::size_t i = 0; i < headings_.size(); ++i) {
-        std::size_t wide = columns_of(headings_[i].title);
+        const std::size_t title = columns_of(headings_[i].title);
+        std::size_t wide = title;
 
         for (const auto &row : rows_)
             wide = std::max(wide, row.size() > i ? columns_of(row[i]) : 0);
-        used += (headings_[i].align == Align::left ? std::min(wide, least_text) : wide) +
+        used += (headings_[i].align == Align::left ? std::min(wide, std::max(least_text, title))
+                                                   : wide) +
                 (i == 0 ? 0 : 2);
         if (i > 0 && used > static_cast<std::size_t>(width))
             return i;
