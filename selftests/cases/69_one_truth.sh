@@ -80,7 +80,7 @@ cat >/etc/umacct.toml <<-END
 END
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	: >"$LOG"
-	inside /usr/sbin/umacctd 2>>"$LOG" &
+	in_cgroup_exec slice /usr/sbin/umacctd 2>>"$LOG" &
 	daemon=$!
 	eventually grep -q 'in force' "$LOG"
 	kill "$daemon"
