@@ -24,7 +24,10 @@ ATTEMPTS = 30
 # What "umacct --json" has from elsewhere, or in another form, and what it leaves out.
 OF_THE_SUMMARY = (
     "schema", "time", "monotonic_us", "boot_id", "memory", "driver_memory_bytes", "warnings",
-    "top_accounts", "top_clients", "uncharged_bytes", "system_bytes", "flags", "hook", "hooks")
+    "top_accounts", "top_clients", "uncharged_bytes", "system_bytes", "flags", "hook", "hooks",
+    # These are in "memory", where that is not /proc/meminfo's own.
+    "memory-total", "memory-free", "memory-available", "memory-buffers", "memory-cached",
+    "memory-sreclaimable", "memory-kreclaimable")
 
 
 def result(description, wrong):

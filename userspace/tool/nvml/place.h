@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// Folders in which the library with NVML's soname lies beside the real one, as links to both.
-/// Whoever looks for NVML there first has umacct's answers. Nothing of NVIDIA's is touched.
+/// A program that looks for NVML there first gets umacct's answers. Nothing of NVIDIA's is touched.
 #pragma once
 
 #include <filesystem>
