@@ -103,10 +103,16 @@ is "without a driver there are no pools" "$(status_field pools)" 0
 cgroup_leaf reading
 umacct view on "$(cgroup_path reading)"
 insmod "$TEST_DIR/nvidia.ko" blocks=$BLOCKS slow=1
-for _ in 1 2 3 4; do
-	in_cgroup reading sh -c 'while :; do cat /proc/meminfo; done >/dev/null' &
+for i in 1 2 3 4; do
+	# shellcheck disable=SC2016 # expands in the inner shell
+	in_cgroup reading sh -c 'while cat /proc/meminfo >/dev/null; do : >"$0"; done' "$TEST_DIR/reader$i" &
 	holders="$holders $!"
 done
+all_read() {
+	[ -e "$TEST_DIR/reader1" ] && [ -e "$TEST_DIR/reader2" ] && [ -e "$TEST_DIR/reader3" ] &&
+		[ -e "$TEST_DIR/reader4" ]
+}
+check "four tasks with a view read" eventually all_read
 tries=1
 until rmmod nvidia 2>/dev/null || [ $tries -ge 8 ]; do
 	tries=$((tries + 1))
