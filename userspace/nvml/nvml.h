@@ -87,17 +87,18 @@ typedef int nvml_number_function(struct nvml_device *device, unsigned int *numbe
 typedef int nvml_list_function(struct nvml_device *device, unsigned int *count, void *processes);
 typedef int nvml_detail_function(struct nvml_device *device, struct nvml_detail_list *list);
 
-NVML_EXPORT nvml_memory_function nvmlDeviceGetMemoryInfo;
-NVML_EXPORT nvml_memory_v2_function nvmlDeviceGetMemoryInfo_v2;
-NVML_EXPORT nvml_list_function nvmlDeviceGetComputeRunningProcesses;
-NVML_EXPORT nvml_list_function nvmlDeviceGetComputeRunningProcesses_v2;
-NVML_EXPORT nvml_list_function nvmlDeviceGetComputeRunningProcesses_v3;
-NVML_EXPORT nvml_list_function nvmlDeviceGetGraphicsRunningProcesses;
-NVML_EXPORT nvml_list_function nvmlDeviceGetGraphicsRunningProcesses_v2;
-NVML_EXPORT nvml_list_function nvmlDeviceGetGraphicsRunningProcesses_v3;
-NVML_EXPORT nvml_list_function nvmlDeviceGetMPSComputeRunningProcesses;
-NVML_EXPORT nvml_list_function nvmlDeviceGetMPSComputeRunningProcesses_v2;
-NVML_EXPORT nvml_list_function nvmlDeviceGetMPSComputeRunningProcesses_v3;
-NVML_EXPORT nvml_detail_function nvmlDeviceGetRunningProcessDetailList;
+/* NVML names these, as another style has it. */
+NVML_EXPORT nvml_memory_function nvmlDeviceGetMemoryInfo; // NOLINT
+NVML_EXPORT nvml_memory_v2_function nvmlDeviceGetMemoryInfo_v2; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetComputeRunningProcesses; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetComputeRunningProcesses_v2; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetComputeRunningProcesses_v3; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetGraphicsRunningProcesses; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetGraphicsRunningProcesses_v2; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetGraphicsRunningProcesses_v3; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetMPSComputeRunningProcesses; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetMPSComputeRunningProcesses_v2; // NOLINT
+NVML_EXPORT nvml_list_function nvmlDeviceGetMPSComputeRunningProcesses_v3; // NOLINT
+NVML_EXPORT nvml_detail_function nvmlDeviceGetRunningProcessDetailList; // NOLINT
 
 #endif

@@ -489,7 +489,7 @@ TEST_F(App, WhatIsNotVisibleIsNoZero) {
 class Saved : public App {
 protected:
     std::string save() {
-        const std::string file = (sandbox_.root() / "saved.toml").string();
+        std::string file = (sandbox_.root() / "saved.toml").string();
 
         sandbox_.write("saved.toml", run({"save"}).out);
         return file;

@@ -28,7 +28,7 @@ protected:
         sandbox_.write("proc/1/maps", "/usr/sbin/init\n");
     }
 
-    ~NvmlPlace() override {
+    void TearDown() override {
         unsetenv("LD_LIBRARY_PATH");
         unsetenv("XDG_RUNTIME_DIR");
     }

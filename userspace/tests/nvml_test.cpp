@@ -50,7 +50,7 @@ protected:
         function<int(unsigned, nvml_device **)>("nvmlDeviceGetHandleByIndex_v2")(0, &device_);
     }
 
-    ~Nvml() override {
+    void TearDown() override {
         dlclose(library_);
         for (const char *variable : variables)
             unsetenv(variable);
@@ -253,6 +253,7 @@ TEST_F(Nvml, ThreadsAndForks) {
     auto *ask = function<nvml_list_function>("nvmlDeviceGetComputeRunningProcesses_v3");
 
     knows(119 * gib, 79 * gib, "7=5000,8=6000");
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&] {
             for (int j = 0; j < 1000; ++j) {
@@ -378,7 +379,7 @@ protected:
         std::filesystem::create_directories(sandbox_.root() / "sys/fs/cgroup/pod/container");
     }
 
-    ~NvmlKnown() override {
+    void TearDown() override {
         answers = nullptr;
         known_root = "";
     }
@@ -413,7 +414,7 @@ protected:
         return account.id;
     }
 
-    void expect(std::uint64_t total, std::uint64_t free) {
+    static void expect(std::uint64_t total, std::uint64_t free) {
         known_memory known{};
 
         ASSERT_TRUE(read_known_memory(&known));

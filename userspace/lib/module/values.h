@@ -292,6 +292,12 @@ struct Setting {
     Neutral neutral; ///< where nobody asks for anything
 };
 
+/// Clang 14 makes none for an aggregate.
+template <class Change, class Value, class Neutral>
+Setting(std::uint16_t, const char *, const char *, const char *, const char *,
+        Change AccountChange::*, Value Account::*, Neutral)
+    -> Setting<Change, Value, Neutral>;
+
 /// Calls use() with each setting, in the order in which they are told.
 void for_each_setting(auto &&use) {
     use(Setting{UMACCT_A_ACCOUNT_HARD, "hard", "hard_bytes", "--hard", "hard limit",

@@ -105,6 +105,7 @@ fs::path machine_place(const fs::path &root) {
 std::vector<fs::path> links_of(const fs::path &place) {
     std::vector<fs::path> links;
 
+    links.reserve(names_of_ours.size() + 1);
     for (const char *name : names_of_ours)
         links.push_back(place / name);
     links.push_back(place / real_name);

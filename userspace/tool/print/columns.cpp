@@ -346,7 +346,7 @@ namespace {
 std::optional<uid_t> user_of(const std::filesystem::path &proc, const Client &client) {
     struct stat info {};
 
-    const std::uint64_t ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    const auto ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
     std::ifstream file(proc / "stat");
     std::string text;
     std::uint64_t started = 0;

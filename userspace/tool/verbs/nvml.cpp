@@ -32,7 +32,7 @@ std::string environment(const char *name) {
 
 /// The machine's, where it was set up; else one of the caller's own, until it logs out.
 fs::path place_for_caller(const fs::path &root, const std::string &search) {
-    const fs::path of_all = nvml::machine_place(root);
+    fs::path of_all = nvml::machine_place(root);
 
     if (nvml::is_whole(of_all))
         return of_all;
@@ -42,7 +42,7 @@ fs::path place_for_caller(const fs::path &root, const std::string &search) {
     if (own.empty())
         throw Error(Failure::failed, "there is no folder for the library: no XDG_RUNTIME_DIR",
                     "'umacct setup nvml', as root, makes one for everybody");
-    const fs::path place = fs::path(own) / "umacct/nvml";
+    fs::path place = fs::path(own) / "umacct/nvml";
     nvml::make_place(place, nvml::find_library(root), nvml::find_real(root, search));
     return place;
 }
@@ -58,6 +58,7 @@ int run_with_library(Session &session) {
     const fs::path place = place_for_caller(session.machine.root(), search);
     std::vector<char *> argv;
 
+    argv.reserve(words.size() + 1);
     setenv(variable, nvml::search_path(place, search).c_str(), 1);
     for (const std::string &word : words)
         argv.push_back(const_cast<char *>(word.c_str()));
