@@ -155,8 +155,8 @@ TEST(Owner, TheUserOfARootlessContainerIsInItsPath) {
     EXPECT_FALSE(user_of("/tenant/user.slice/user-0.slice/user@0.service"));
     EXPECT_FALSE(user_of("/user.slice/user-1000.slice/user@1001.service"));
     for (const char *wrong : {"", "x", "99999999999", "1000/"})
-        EXPECT_FALSE(
-            user_of(std::string("/user.slice/user-") + wrong + ".slice/user@" + wrong + ".service"))
+        EXPECT_FALSE(user_of(std::string("/user.slice/user-") + wrong + ".slice/user@" + wrong +
+                             ".service"))
             << wrong;
 }
 

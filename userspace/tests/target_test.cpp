@@ -176,8 +176,7 @@ TEST_F(Targets, WhatIsAmbiguousIsRefusedWithTheChoices) {
     const std::string units = error("app.service");
 
     EXPECT_NE(units.find("names 2 cgroups"), std::string::npos);
-    EXPECT_NE(units.find("/user.slice/user-1.slice/user@1.service/app.slice/app.service"),
-              std::string::npos);
+    EXPECT_NE(units.find("/user.slice/user-1.slice/user@1.service/app.slice/app.service"), std::string::npos);
     EXPECT_NE(error("4f5a").find("names 2 cgroups"), std::string::npos);
 }
 

@@ -211,8 +211,8 @@ std::optional<Owner> owner_of(std::string_view path) {
     const bool is_unit =
         std::any_of(unit_suffixes.begin(), unit_suffixes.end(),
                     [&](std::string_view suffix) { return name.ends_with(suffix); });
-    if (is_unit &&
-        is_place_of_units(name.ends_with(".slice") ? std::string(path) : parent_path(path)))
+    if (is_unit && is_place_of_units(name.ends_with(".slice") ? std::string(path)
+                                                            : parent_path(path)))
         return make_owner(OwnerKind::unit, "systemd", name);
     return std::nullopt;
 }
