@@ -37,10 +37,8 @@ struct Pattern {
 
 // As systemd, the runtimes and Kubernetes allow them. A label may have any.
 constexpr std::array patterns{
-    Pattern{"unit", &Rule::unit, ":-_.\\@"},
-    Pattern{"container", &Rule::container, "_.-"},
-    Pattern{"image", &Rule::image, "_.-/:@"},
-    Pattern{"pod", &Rule::pod, ".-_"},
+    Pattern{"unit", &Rule::unit, ":-_.\\@"},      Pattern{"container", &Rule::container, "_.-"},
+    Pattern{"image", &Rule::image, "_.-/:@"},     Pattern{"pod", &Rule::pod, ".-_"},
     Pattern{"namespace", &Rule::name_space, "-"},
 };
 
@@ -113,7 +111,8 @@ private:
                             "would always act",
                             format_size(floor + reserve), format_size(facts_.total)));
         if (guard.for_ns == 0)
-            add("guard.for", "for is 0: the guard would act for a moment's shortage; 100ms is short");
+            add("guard.for",
+                "for is 0: the guard would act for a moment's shortage; 100ms is short");
         if (guard.wait_ns == 0)
             add("guard.wait", "wait is 0: no step would have time to help before the next one");
         for (const std::string &pattern : guard.protect)
@@ -148,7 +147,8 @@ private:
         const auto has_pair = [&](char open, char close) {
             const auto at = pattern.find(open);
 
-            return at != std::string_view::npos && pattern.find(close, at) != std::string_view::npos;
+            return at != std::string_view::npos &&
+                   pattern.find(close, at) != std::string_view::npos;
         };
 
         if (has_pair('[', ']'))
@@ -160,9 +160,9 @@ private:
 
     void check_rule(const Rule &rule) {
         if (rule.throttle_ns.value_or(0) > longest_throttle_ns)
-            add(place_of(rule, "throttle"), fmt::format("throttle is {}, and {} is the most",
-                                                        format_time(*rule.throttle_ns),
-                                                        format_time(longest_throttle_ns)));
+            add(place_of(rule, "throttle"),
+                fmt::format("throttle is {}, and {} is the most", format_time(*rule.throttle_ns),
+                            format_time(longest_throttle_ns)));
         check_soft(rule);
         if (rule.cgroup) {
             if (const std::string why = path_mistake(*rule.cgroup); !why.empty())
@@ -185,7 +185,8 @@ private:
 
     void never(const Rule &rule, const char *key, const std::string &pattern,
                const std::string &why) {
-        add(place_of(rule, key), fmt::format("{} '{}' never matches: {}", key, printable(pattern), why));
+        add(place_of(rule, key),
+            fmt::format("{} '{}' never matches: {}", key, printable(pattern), why));
     }
 
     void check_pattern(const Rule &rule, const Pattern &each) {
@@ -228,8 +229,9 @@ private:
             if (&earlier == &rule)
                 return;
             if (earlier.place.file == rule.place.file && covers(earlier, rule)) {
-                add(rule.place, fmt::format("it is never reached: {} ({}) is for all that it is for",
-                                            printable(earlier.name), earlier.place.text()));
+                add(rule.place,
+                    fmt::format("it is never reached: {} ({}) is for all that it is for",
+                                printable(earlier.name), earlier.place.text()));
                 return;
             }
         }

@@ -68,8 +68,7 @@ TEST(Validate, TimesThatTheModuleRefusesOrThatAreNone) {
                    "p:3:7: for is 0: the guard would act for a moment's shortage; 100ms is short");
     expect_problem("[guard]\nfloor = '1G'\nwait = 'off'\n",
                    "p:3:8: wait is 0: no step would have time to help before the next one");
-    expect_problem("[guard]\nfloor = '0'\n",
-                   "p:2:9: floor is 0: the guard would never act by it");
+    expect_problem("[guard]\nfloor = '0'\n", "p:2:9: floor is 0: the guard would never act by it");
     expect_none("[guard]\npressure = '10%'\nfor = '100ms'\nwait = '1ms'\n");
 }
 
@@ -141,8 +140,7 @@ TEST(Validate, ARuleThatIsNeverReached) {
     const test::Sandbox sandbox;
     sandbox.write("etc/umacct.toml.d/a.toml", unit);
     sandbox.write("etc/umacct.toml", unit);
-    EXPECT_TRUE(
-        validate(read_policy(policy_files(sandbox.root())), {.total = 32 * gib}).empty());
+    EXPECT_TRUE(validate(read_policy(policy_files(sandbox.root())), {.total = 32 * gib}).empty());
 }
 
 } // namespace
