@@ -88,7 +88,7 @@ check "what appears below it, too" eventually has_limit after/in/deep $((4 * MIB
 start_in after holder
 ask holder open
 ask holder fill 1M
-is "and it holds" "$(reply_field count)" 4
+is "and it holds: with its metadata, the fourth MiB is too much" "$(reply_field count)" 3
 ask holder free all
 
 # A restart: the cgroup goes, and comes again.
