@@ -553,27 +553,27 @@ static void run_release(void)
  * caller to go.
  */
 void go_around(void);
-extern unsigned long go_around_to;
-unsigned long go_around_to;
+/* The assembler's alone. */
+static unsigned long go_around_to __used;
 
 asm("	.pushsection .text, \"ax\", @progbits\n"
-    "	.type	go_around, @function\n"
-    "	.globl	go_around\n"
-    "go_around:\n"
+	"	.type	go_around, @function\n"
+	"	.globl	go_around\n"
+	"go_around:\n"
 #ifdef CONFIG_X86_64
-    ASM_ENDBR
-    "	movq	go_around_to(%rip), %r11\n"
-    "	movq	%r11, (%rsp)\n"
-    ASM_RET
+	ASM_ENDBR
+	"	movq	go_around_to(%rip), %r11\n"
+	"	movq	%r11, (%rsp)\n"
+	ASM_RET
 #else
-    "	hint	34\n"
-    "	mov	x30, x9\n"
-    "	adrp	x16, go_around_to\n"
-    "	ldr	x16, [x16, #:lo12:go_around_to]\n"
-    "	ret	x16\n"
+	"	hint	34\n"
+	"	mov	x30, x9\n"
+	"	adrp	x16, go_around_to\n"
+	"	ldr	x16, [x16, #:lo12:go_around_to]\n"
+	"	ret	x16\n"
 #endif
-    "	.size	go_around, . - go_around\n"
-    "	.popsection\n");
+	"	.size	go_around, . - go_around\n"
+	"	.popsection\n");
 
 static struct ftrace_ops going_around;
 
