@@ -50,7 +50,7 @@ DECLARE_REDIRECT(u32, uvm_mem_alloc, (const struct uvm_mem_params *params, void 
 DECLARE_REDIRECT(void, uvm_mem_free, (void *mem));
 DECLARE_REDIRECT(void, chunk_release, (void *refcount));
 /* (va_space, vma, vmf), from 570 on (va_space, vmf) */
-DECLARE_REDIRECT(u32, cpu_fault, (unsigned long a, unsigned long b, unsigned long c));
+DECLARE_REDIRECT(vm_fault_t, cpu_fault, (unsigned long a, unsigned long b, unsigned long c));
 
 /* Some process pays for it. */
 static bool works_for_client(void)
@@ -137,15 +137,15 @@ void replace_chunk_release(void *refcount)
 	probe_leave(&hook_chunk_free.probe);
 }
 
-static bool is_refused_fault(const struct call *call, u32 fault)
+static bool is_refused_fault(const struct call *call, vm_fault_t fault)
 {
 	return unlikely(call->refused) && (fault & VM_FAULT_OOM);
 }
 
-u32 replace_cpu_fault(unsigned long a, unsigned long b, unsigned long c)
+vm_fault_t replace_cpu_fault(unsigned long a, unsigned long b, unsigned long c)
 {
 	struct call call = { 0 };
-	u32 fault;
+	vm_fault_t fault;
 
 	probe_enter(&hook_cpu_fault.probe);
 	call_begin(&call);
