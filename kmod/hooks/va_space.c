@@ -109,12 +109,14 @@ static struct mem_cgroup *memcg_of(const void *va_space)
 
 u32 replace_va_space_create(void *mapping, void **va_space, u64 flags)
 {
-	struct maker *maker = kzalloc(sizeof(*maker), GFP_KERNEL_ACCOUNT);
-	const u64 bytes = driver_profile(HOOK_UVM)->sizes.va_space;
 	u32 status = NV_ERR_NO_MEMORY;
 	struct allocation alloc;
+	struct maker *maker;
+	u64 bytes;
 
 	probe_enter(&hook_va_space_create.probe);
+	maker = kzalloc(sizeof(*maker), GFP_KERNEL_ACCOUNT);
+	bytes = driver_profile(HOOK_UVM)->sizes.va_space;
 	if (maker && metadata_begin(&alloc, HOOK_UVM, bytes)) {
 		status = original_va_space_create(mapping, va_space, flags);
 		ledger_end(&alloc, status == NV_OK,
