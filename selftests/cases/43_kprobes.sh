@@ -60,21 +60,18 @@ if uses_ftrace; then
 	is "when the other is gone it follows the driver" "$(status_field driver_state)" hooked
 	still_counts
 
-	# What the kernel can't unhook it goes on calling.
+	# What the kernel can't unhook it goes on calling: umacct doesn't go before it can.
 	unregister=$(awk '$3 ~ /^unregister_ftrace_direct(_multi)?$/ { print $3 }' /proc/kallsyms |
 		head -n 1)
 	says_it_stays() {
 		dmesg | grep -q "can't be unhooked, error -19: umacct stays loaded"
 	}
-	ask other kernel fail "$unregister" 100000 -19
-	rmmod umacct &
-	unloading=$!
-	check "that a function can't be unhooked is said" eventually says_it_stays
-	check "and umacct stays" [ -d /sys/module/umacct ]
-	check "where it is called" ask other alloc 64K
+	ask other alloc 64K
+	# One alone: each takes another wait for all tasks.
+	ask other kernel fail "$unregister" 1 -19
+	check "umacct goes, though a function can't be unhooked at first" rmmod umacct
+	check "which is said" says_it_stays
 	ask other kernel fail "$unregister" 0
-	wait "$unloading"
-	is "when it can be unhooked, umacct goes" $? 0
 	check "and nothing calls it any more" ask other free all
 	tell other exit
 	gone "$other"
