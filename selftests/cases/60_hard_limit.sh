@@ -49,10 +49,10 @@ filled=0
 objects=0
 for size in $((4 * MIB)) $MIB $((64 * KIB)) $PAGE; do
 	room=$(($(account held hard) - $(with_metadata $filled $objects 1)))
-	count=$((room / $(with_metadata $size 1 0)))
-	ask holder fill $size
+	count=$((room / $(with_metadata "$size" 1 0)))
+	ask holder fill "$size"
 	is "with one byte less than 4 x 4 MiB take, $count x $((size / KIB)) KiB" \
-		"$(reply_field count)" $count
+		"$(reply_field count)" "$count"
 	filled=$((filled + count * size))
 	objects=$((objects + count))
 done

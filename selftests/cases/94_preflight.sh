@@ -78,7 +78,8 @@ diag "$((missing / MIB)) MiB were missing, $(($(answered reclaimed) / MIB)) were
 check "and so it is" ask taker alloc 2M 512
 preflight 1700M
 is "more than there is: no" "$answer $code" "no 8"
-check "and who holds it is named" grep -q "\"path\":\"$(cgroup_path leaf)\",[^}]*\"driver_bytes\":$((1024 * MIB))" \
+check "and who holds it is named" \
+	grep -q "\"path\":\"$(cgroup_path leaf)\",[^}]*\"driver_bytes\":$(account leaf usage)" \
 	"$TEST_DIR/answer"
 diag "$(umacct preflight 1700M)"
 ask taker free all
@@ -88,8 +89,8 @@ code=0
 in_cgroup leaf umacct preflight 128M --json >"$TEST_DIR/answer" || code=$?
 is "above the limit of who asks: no" "$(answered answer) $code" "no 8"
 is "and why" "$(answered bound)" "the hard limit of $(cgroup_path leaf)"
-in_cgroup leaf umacct preflight 100M >/dev/null
-is "up to it: yes" "$?" 0
+in_cgroup leaf umacct preflight $((100 * MIB - $(account leaf usage))) >/dev/null
+is "up to what the limit leaves beside the client that is open: yes" "$?" 0
 limit leaf --hard max
 umacct reserve 1900M >/dev/null
 preflight 256M

@@ -1085,7 +1085,7 @@ TEST_F(App, PoolsAreShownAndGivenBackAndUnknownIsNoFigure) {
     EXPECT_EQ(run({}).out.find("pools"), std::string::npos);
     fake_.status.pools = 21 * mib;
     EXPECT_NE(run({}).out.find("in its pools"), std::string::npos);
-    EXPECT_NE(run({"reserve"}).out.find("and 21.00 MiB in the driver's pools"), std::string::npos);
+    EXPECT_NE(run({"reserve"}).out.find("of it 21.00 MiB in its pools"), std::string::npos);
     EXPECT_EQ(run_json({"--json"})["pools_bytes"], 21 * mib);
     fake_.reclaim = {.reclaimed = 20 * mib, .pools = mib};
     EXPECT_EQ(run({"reclaim"}).out, "20.00 MiB reclaimed, 1.00 MiB left in the driver's pools\n");
@@ -1095,7 +1095,7 @@ TEST_F(App, PoolsAreShownAndGivenBackAndUnknownIsNoFigure) {
     fake_.status.pools.reset();
     EXPECT_TRUE(run_json({"--json"})["pools_bytes"].is_null());
     EXPECT_TRUE(run_json({"reserve", "--json"})["pools_bytes"].is_null());
-    EXPECT_NE(run({"reserve"}).out.find("and unknown in the driver's pools"), std::string::npos);
+    EXPECT_NE(run({"reserve"}).out.find("of it unknown in its pools"), std::string::npos);
 }
 
 TEST_F(App, ChargeSetsAnAccountOrTheDefault) {

@@ -40,13 +40,12 @@ int reserve(Session &session, const std::optional<std::string> &size) {
         status = module.status();
     }
 
-    const std::uint64_t available = session.machine.meminfo(status).available();
     const Json pools_json = status.pools ? Json(*status.pools) : Json(nullptr);
     if (output.json)
         output.document(merged({{"reserve_bytes", status.reserve},
                                 {"before_bytes", before.reserve},
                                 {"reserve_count", status.reserve_count},
-                                {"available_bytes", available},
+                                {"available_bytes", status.available},
                                 {"pools_bytes", pools_json}},
                                size ? to_json(made) : Json::object()));
     else if (size)
@@ -54,9 +53,9 @@ int reserve(Session &session, const std::optional<std::string> &size) {
                      format_reserve(status.reserve));
     else
         fmt::print(output.out,
-                   "reserve {}; {} available, and {} in the driver's pools; "
+                   "reserve {}; {} available to the driver, of it {} in its pools; "
                    "{} allocations refused for it\n",
-                   format_reserve(status.reserve), format_size(available),
+                   format_reserve(status.reserve), format_size(status.available),
                    size_or_unknown(status.pools), status.reserve_count);
     return report_enforcement(output, made);
 }
