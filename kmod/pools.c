@@ -12,6 +12,7 @@
  * asks keeps it from going meanwhile. While nobody uses the driver, so that it could go, it
  * is asked once a second at the most: a program that reads in a loop doesn't keep it.
  */
+#include <linux/atomic.h>
 #include <linux/elf.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -117,7 +118,13 @@ static void keep_answer(bool known, u64 bytes)
 	spin_unlock(&last_answer.lock);
 }
 
-/* Could the driver go if it weren't asked? Where modules stay, it can't. */
+/* How many tasks ask. Each has a reference on the driver for less long than it is counted. */
+static atomic_t asking;
+
+/*
+ * Could the driver go if it weren't asked? Where modules stay, it can't. While tasks begin and
+ * end to ask, a driver that is in use may be taken for idle.
+ */
 static bool driver_is_idle(void)
 {
 	bool idle = false;
@@ -126,7 +133,7 @@ static bool driver_is_idle(void)
 
 	rcu_read_lock();
 	driver = rcu_dereference(pools.driver);
-	idle = driver && !module_refcount(driver);
+	idle = driver && module_refcount(driver) <= atomic_read(&asking);
 	rcu_read_unlock();
 #endif
 	return idle;
@@ -280,11 +287,12 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
 	*bytes = 0;
 	if (likely(!rcu_access_pointer(pools.driver)))
 		return !READ_ONCE(pools.unknown);
+	atomic_inc(&asking);
 	driver = get_driver();
-	if (!driver)
-		return false;
-	known = ask_pools(what, bytes);
-	module_put(driver);
+	known = driver && ask_pools(what, bytes);
+	if (driver)
+		module_put(driver);
+	atomic_dec(&asking);
 	return known;
 }
 
@@ -292,7 +300,7 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
  * pools_read() - how much do the driver's pools hold?
  * @bytes: set to it; 0 where there are none, or it isn't known
  *
- * While nobody uses the driver, it may be a second old.
+ * While nobody but these readers uses the driver, it may be a second old.
  *
  * Context: may sleep.
  * Return: false if it isn't known.

@@ -116,7 +116,7 @@ check "four tasks with a view read" eventually all_read
 tries=1
 until rmmod nvidia 2>/dev/null || [ $tries -ge 8 ]; do
 	tries=$((tries + 1))
-	usleep 100000
+	usleep 200000
 done
 diag "the driver went at the attempt number $tries"
 check "while tasks with a view read all the time, a driver goes" [ ! -d /sys/module/nvidia ]
