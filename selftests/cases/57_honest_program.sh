@@ -55,7 +55,8 @@ run_it() {
 	tell context exit
 	kill -KILL "$managed_pid"
 	{ wait "$managed_pid" "$context_pid"; } 2>/dev/null
-	ended=$(cgroup_current_since honest "$at_first")
+	settle_at 0 $((2 * PAGE)) cgroup_current_since honest "$at_first"
+	ended=$settles_got
 }
 
 # In the first run the kernel makes for the cgroup what it keeps.
