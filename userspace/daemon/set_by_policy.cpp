@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,11 +68,14 @@ std::string line_of(std::uint64_t id, const AccountChange &change) {
 
 /// The largest value that there is.
 template <class Value>
-constexpr std::uint64_t most = UINT64_MAX;
-template <>
-constexpr std::uint64_t most<bool> = 1;
-template <>
-constexpr std::uint64_t most<umacct_charge_mode> = UMACCT_CHARGE_ON;
+constexpr std::uint64_t most() {
+    if constexpr (std::is_same_v<Value, bool>)
+        return 1;
+    else if constexpr (std::is_same_v<Value, umacct_charge_mode>)
+        return UMACCT_CHARGE_ON;
+    else
+        return UINT64_MAX;
+}
 
 /// Whether all of them could be read.
 bool take(std::istream &line, AccountChange &change) {
@@ -79,7 +83,7 @@ bool take(std::istream &line, AccountChange &change) {
 
     for_each_setting([&]<class Change, class Value, class Neutral>(
                          const Setting<Change, Value, Neutral> &setting) {
-        all = all && take(line, change.*setting.change, most<Neutral>);
+        all = all && take(line, change.*setting.change, most<Neutral>());
     });
     return all;
 }
@@ -94,7 +98,7 @@ std::optional<SetByPolicy::Values> read_values(std::istream &text) {
         if (each.starts_with(of_machine)) {
             line.ignore(of_machine.size());
             if (!take(line, values.machine.reserve) ||
-                !take(line, values.machine.charge, most<umacct_charge_mode>) || !at_end(line))
+                !take(line, values.machine.charge, most<umacct_charge_mode>()) || !at_end(line))
                 return std::nullopt;
             continue;
         }
