@@ -33,7 +33,7 @@ tool_key() {
 }
 
 build_tool() { # READY
-	local to work programs=(umacct umacctd check_json umacct_nvml)
+	local to work programs=(umacct umacctd check_json umacct_nvml umacct_nvml_stand_in)
 	# There is no HTTP library for the cross compiler.
 	[[ $arch != "$host_arch" ]] || programs+=(umacct-exporter)
 	to=$(userspace_build)
@@ -49,6 +49,9 @@ build_tool() { # READY
 	[[ $arch != "$host_arch" ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
+	# In a folder of its own, as programs look for the real one.
+	install -D -m 644 "$to/userspace/nvml/stand_in/libumacct-nvml-real.so.1" \
+		"$work/selftests/nvml/libnvidia-ml.so.1"
 	install_guest_programs "$work"
 	mv "$work" "$1"
 	forget_old "${1%/*}" "$arch-*" 8
