@@ -87,7 +87,8 @@ uninstall:
 	! [ -e $(BUILD)/install_manifest.txt ] || \
 		sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | xargs rm -f
 	rm -rf $(DESTDIR)$(PREFIX)/share/umacct $(DESTDIR)/run/umacctd \
-		$(DESTDIR)/run/private/umacctd $(DESTDIR)/run/umacct.toml.d
+		$(DESTDIR)/run/private/umacctd $(DESTDIR)/run/umacct.toml.d \
+		$(DESTDIR)/var/lib/umacctd $(DESTDIR)/var/lib/private/umacctd
 	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || systemctl daemon-reload
 
 # Built in a copy, so that nothing of it lies here; what did not change is not built again.

@@ -147,11 +147,33 @@ check "and nothing changes" has_limit before $((5 * MIB))
 umacct config check 2>"$TEST_DIR/err"
 is "config check says so, too" "$?" 2
 check "with the place" grep -q '^/etc/umacct.toml:22:1: ' "$TEST_DIR/err"
+
+# The module has no account so deep down: that is that cgroup's trouble alone.
+deep=tenant
+for _ in $(seq 70); do
+	deep=$deep/d
+done
+cgroup_leaf "$deep"
+policy 6M
+check "a cgroup that is too deep keeps no policy from being read again" reload 'was read again'
+check "the others have their limits" has_limit before $((6 * MIB))
+check "and that one is told, with its path" eventually grep -q "$(cgroup_path tenant)/d/d/d.*no account" "$LOG"
+cgroup_remove "$(cgroup_path tenant)"
 policy 5M
+check "it is read again as before" reload 'was read again'
 
 kill -KILL "$daemon"
 gone "$daemon"
 check "killed, its limits stay" has_limit before $((5 * MIB))
+limit before --hard 3M
+echo 'hrad = "1M"' >>/etc/umacct.toml
+: >"$LOG"
+check "it starts with a policy that is wrong" daemon_start
+check "and says so" grep -q '/etc/umacct.toml:19:1: ' "$LOG"
+check "the last good one is in force" eventually has_limit before $((5 * MIB))
+policy 5M
+kill -KILL "$daemon"
+gone "$daemon"
 limit after --hard 3M
 cgroup_leaf while_away
 : >"$LOG"

@@ -76,10 +76,18 @@ sudden_load() { # NAME
 	tell "$1" fill "$((512 + $(seeded 2 512)))K"
 }
 
-# In a file system without a disk: memory of the CPU's side, and as much as there is.
+# Memory of the CPU's side, and as much as there is: the buffer that dd fills.
 cpu_leak() { # NAME
+	in_cgroup_exec "$1" dd if=/dev/zero of=/dev/null \
+		bs=$(($(obtainable) + RESERVE / 2))M 2>/dev/null &
+	pid=$!
+	holders="$holders $pid"
+}
+
+# In a file system without a disk: what stays when its writer is killed.
+tmpfs_leak() { # NAME
 	in_cgroup_exec "$1" dd if=/dev/zero of="$TEST_DIR/disk/leak" bs=1M \
-		count=$(($(obtainable) + RESERVE / 2)) 2>/dev/null &
+		count=$(($(obtainable) - FLOOR + 50)) 2>/dev/null &
 	pid=$!
 	holders="$holders $pid"
 }
@@ -133,7 +141,6 @@ scenario() {
 	scenario_row=$(printf '%-12s %-6s %8d %8d  %s' "$1" "$2" "$lowest" "$refused" "$stopped")
 	diag "$scenario_row"
 	cgroup_write "$scenario_name" cgroup.kill 1
-	rm -f "$TEST_DIR/disk/leak"
 	eventually has_obtainable $((FLOOR + FLOOR / 8 + 100))
 }
 
@@ -204,6 +211,10 @@ for i in 1 2 3 4 5; do
 done
 check "soon after the threshold" [ "$slowest" -le "$([ "$BARS" ] && echo 200 || echo $SOON)" ]
 
+check "umacct guard prints who holds what" sh -c "umacct guard | grep -q '$(cgroup_path server) '"
+check "and as JSON, as documented" \
+	sh -c "umacct guard --json | check_json $SELFTESTS/umacct.schema.json guard"
+
 # --- who ends undoes what it did -------------------------------------------------------
 
 cgroup_leaf left
@@ -244,6 +255,61 @@ check "who comes after one that was killed" daemon_start
 check "finds what to undo" grep -q "$(cgroup_path left) is thawed, left by the one before" "$LOG"
 cgroup_write left cgroup.kill 1
 check "all of it" eventually status_is reserve $((RESERVE * MIB))
+daemon_stop
+
+# --- a tenant's events ------------------------------------------------------------------
+
+policy "floor = \"${FLOOR}M\"" 'for = "1ms"' 'release = "200ms"' 'steps = ["reserve", "freeze"]' 'wait = "100ms"'
+daemon_start
+cgroup_leaf frozen
+start_in frozen frozen
+tell frozen alloc 1M $(($(obtainable) - FLOOR + 20))
+check "one is frozen while another floods" eventually is_frozen frozen
+cgroup_make flood
+limit flood --hard 0
+set --
+for _ in $(seq 60); do
+	set -- "$@" "insist 64K 1" "sleep 0.1"
+done
+events=$(status_field events_sent)
+for i in $(seq 30); do
+	cgroup_leaf "flood/t$i"
+	in_cgroup_exec "flood/t$i" rmtool "$@" >/dev/null 2>&1 &
+	holders="$holders $!"
+done
+flooded() {
+	[ "$(status_field events_sent)" -gt $((events + 600)) ]
+}
+check "a tenant causes hundreds of events" eventually flooded
+check "whom the guard froze stays frozen" is_frozen frozen
+is "and nothing was undone or set again" "$(grep -c -e ': thaw ' -e 'in force' "$LOG")" 1
+cgroup_write flood cgroup.kill 1
+cgroup_write frozen cgroup.kill 1
+check "it is undone when memory is there again" eventually grep -q ': thaw ' "$LOG"
+daemon_stop
+
+# --- one that is started again ------------------------------------------------------------
+
+policy "floor = \"${FLOOR}M\"" 'for = "1ms"' 'release = "200ms"' 'steps = ["kill"]' 'wait = "300ms"'
+daemon_start
+for round in first second third; do
+	cgroup_leaf again
+	cpu_leak again
+	check "a leaker is killed the $round time" eventually process_is_gone "$pid"
+	# As systemd does before it starts a service again.
+	eventually cgroup_remove "$(cgroup_path again)"
+	eventually has_obtainable $((FLOOR + FLOOR / 8))
+done
+is "by the guard, each time" "$(grep -c "guard: kill $(cgroup_path again): " "$LOG")" 3
+
+# --- what killing doesn't free --------------------------------------------------------------
+
+cgroup_leaf writer
+tmpfs_leak writer
+check "nobody is killed for a tmpfs" eventually grep -q 'guard: nobody to act against' "$LOG"
+is "the server neither" "$(grep -c "guard: .*$(cgroup_path server)" "$LOG")" 0
+cgroup_write writer cgroup.kill 1
+rm -f "$TEST_DIR/disk/leak"
 daemon_stop
 
 # --- dry -----------------------------------------------------------------------------

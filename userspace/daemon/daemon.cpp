@@ -36,33 +36,6 @@ constexpr const char *unloaded = "the module was unloaded, and all limits with i
 constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
 constexpr const char *policy_message = "c3f0a45ed2b84d0f8f52be0b7d1f9a16";
 
-/// What was done, to whom, and the numbers that led to it.
-Json event_of(const Guard::Action &action, const std::string &line, bool failed, bool dry_run) {
-    Json event{{"type", "guard"},
-               {"step", name_of(action.step)},
-               {"undo", action.undo},
-               {"dry_run", dry_run},
-               {"failed", failed},
-               {"obtainable_bytes", action.obtainable},
-               {"floor_bytes", action.floor},
-               {"pressure_percent", action.pressure},
-               {"for_ms", action.for_.count()},
-               {"size_bytes", action.bytes},
-               {"text", line}};
-
-    if (action.suspect) {
-        const Suspect &suspect = *action.suspect;
-
-        event.update({{"path", suspect.holder.path},
-                      {"driver_bytes", suspect.holder.driver},
-                      {"other_bytes", suspect.holder.other},
-                      {"grown_bytes", suspect.grown},
-                      {"within_s", suspect.within.count()},
-                      {"over_soft_bytes", suspect.over_soft}});
-    }
-    return event;
-}
-
 bool is_due(const std::optional<Enforcer::Clock::time_point> &time) {
     return time && *time <= Enforcer::Clock::now();
 }
@@ -78,31 +51,58 @@ std::string rules_of(const Policy &policy) {
 
 } // namespace
 
-Daemon::Daemon(Connection::Connect connect, const std::filesystem::path &proc,
-               const std::filesystem::path &root)
+Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> announcements,
+               const std::filesystem::path &proc, const std::filesystem::path &root)
     : instance_(root),
       events_(root),
+      announcements_(std::move(announcements)),
       connection_(connect),
-      machine_(proc, root, std::move(connect)),
-      enforcer_(connection_, machine_, read_policy(policy_files(root)),
+      machine_(proc, root, connect),
+      last_good_(root),
+      enforcer_(connection_, machine_, first_policy(),
                 [](const std::string &line, const Json &event) {
                     const bool failed = event.at("failed").get<bool>();
 
                     log_event(failed ? Level::warning : Level::notice, line, policy_message, event);
                 }),
-      guard_(connection_, machine_,
-             [this](const Guard::Action &action, const std::string &line, bool failed) {
-                 const auto &policy = enforcer_.policy().guard;
-                 const Json event = event_of(action, line, failed, policy && policy->dry_run);
-
+      guard_(std::move(connect), proc, root,
+             [this](const Json &event, const std::string &line, bool failed) {
                  log_event(failed ? Level::error : Level::warning, line, guard_message, event);
                  events_.append(json_text(merged(json_document(""), event)));
              }),
       watch_(machine_.cgroups()),
       headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}
 
-/// Work for which the module has to be there. Whether it still is may show here or by its
-/// last event, whichever comes first.
+Policy Daemon::first_policy() {
+    const auto files = policy_files(machine_.root());
+
+    try {
+        Policy policy = read_policy(files);
+
+        last_good_.keep(files);
+        return policy;
+    } catch (const PolicyError &error) {
+        auto last = last_good_.policy();
+
+        if (!last)
+            throw;
+        log_error(error);
+        log_line(Level::error, "so the policy before this one is in force, which was good; when "
+                               "it is mended: systemctl reload umacctd");
+        is_last_good_ = true;
+        return std::move(*last);
+    }
+}
+
+std::string Daemon::state() const {
+    return fmt::format("{} in force{}", rules_of(enforcer_.policy()),
+                       is_last_good_ ? " of the policy before; the one of now is wrong, see "
+                                       "'umacct config check'"
+                                     : "");
+}
+
+/// Work for which the module has to be there. Whether it still is may show here or be announced,
+/// whichever comes first.
 template <class Work>
 void Daemon::unless_it_goes(Work work) {
     try {
@@ -113,6 +113,7 @@ void Daemon::unless_it_goes(Work work) {
         if (connected_)
             log_line(Level::warning, unloaded);
         disconnect();
+        missing_ = true;
     }
 }
 
@@ -131,8 +132,9 @@ void Daemon::run() {
     set_headroom();
     sd_notify(0, "READY=1");
     while (!stopping_) {
-        std::array<pollfd, 2> files{pollfd{watch_.fd(), POLLIN, 0},
-                                    pollfd{signals.get(), POLLIN, 0}};
+        std::array<pollfd, 3> files{pollfd{watch_.fd(), POLLIN, 0},
+                                    pollfd{signals.get(), POLLIN, 0},
+                                    pollfd{announcements_->fd(), POLLIN, 0}};
 
         if (poll(files.data(), files.size(), static_cast<int>(patience().count())) < 0 &&
             errno != EINTR)
@@ -141,15 +143,15 @@ void Daemon::run() {
             take_changes();
         if (files[1].revents != 0)
             take_signal(signals.get());
+        if (files[2].revents != 0)
+            take_announcements();
         if (connected_ && is_due(enforcer_.due()))
             unless_it_goes([this] { enforcer_.retry(); });
-        if (connected_ && is_due(guard_.due()))
-            run_guard();
         if (next_tick_ <= Enforcer::Clock::now())
             tick();
     }
     sd_notify(0, "STOPPING=1");
-    guard_.stop();
+    guard_.pause();
     log_line(Level::info, "ends; what was set stays set");
 }
 
@@ -160,8 +162,6 @@ std::chrono::milliseconds Daemon::patience() const {
         until = std::min(until, *watch_.due());
     if (connected_ && enforcer_.due())
         until = std::min(until, *enforcer_.due());
-    if (connected_ && guard_.due())
-        until = std::min(until, *guard_.due());
     return std::max(std::chrono::ceil<std::chrono::milliseconds>(until - Enforcer::Clock::now()),
                     0ms);
 }
@@ -176,20 +176,11 @@ void Daemon::set_guard() {
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
         log_line(Level::warning, "guard: its own memory can't be locked: " +
                                      std::generic_category().message(errno));
-    if (!policy->dry_run && !guard_.may_act())
+    if (!policy->dry_run && !may_write_cgroups(machine_.cgroups()))
         log_line(Level::error, "guard: cgroups can't be written to, so that it can do nothing to "
                                "them; the unit has to allow it: see umacct.toml(5)");
     log_line(Level::info,
              policy->dry_run ? "guard: on, and only says what it would do" : "guard: on");
-}
-
-void Daemon::run_guard() {
-    try {
-        unless_it_goes([this] { guard_.run(); });
-    } catch (const Error &error) {
-        log_error(error, "guard: ");
-        disconnect();
-    }
 }
 
 void Daemon::take_changes() {
@@ -218,7 +209,8 @@ void Daemon::take_signal(int signals) {
 void Daemon::reload() {
     sd_notify(0, "RELOADING=1");
     try {
-        Policy policy = read_policy(policy_files(machine_.root()));
+        const auto files = policy_files(machine_.root());
+        Policy policy = read_policy(files);
         const std::string rules = rules_of(policy);
         auto problems = problems_of(policy);
 
@@ -226,16 +218,22 @@ void Daemon::reload() {
             throw PolicyError(std::move(problems));
 
         // What it did is undone, or the policy would take it for a person's.
-        guard_.stop();
-        enforcer_.replace(std::move(policy));
-        set_guard();
-        log_line(Level::info, "the policy was read again: " + rules);
+        guard_.pause();
+        const std::size_t refused = enforcer_.replace(std::move(policy));
+        last_good_.keep(files);
+        is_last_good_ = false;
+        log_line(
+            refused > 0 ? Level::warning : Level::info,
+            "the policy was read again: " + rules +
+                (refused > 0 ? fmt::format("; of {} cgroups something was refused", refused) : ""));
         if (connected_)
-            tell_state(rules + " in force");
+            tell_state(state());
     } catch (const Error &error) {
         if (error.failure() == Failure::missing) {
             disconnect();
-            set_guard();
+            missing_ = true;
+            last_good_.keep(policy_files(machine_.root()));
+            is_last_good_ = false;
             log_line(Level::info, "the policy was read again, for when the module is loaded");
         } else {
             log_error(error, "the policy stays as it was: ");
@@ -243,6 +241,7 @@ void Daemon::reload() {
                                    rules_of(enforcer_.policy()), error.what()));
         }
     }
+    set_guard();
     set_headroom();
     sd_notify(0, "READY=1");
 }
@@ -259,57 +258,45 @@ void Daemon::set_headroom() {
 
 void Daemon::tick() {
     next_tick_ = Enforcer::Clock::now() + tick_interval;
-    if (connected_)
-        take_events();
-    if (!connected_)
+    if (!connected_ && !missing_)
         connect();
     sd_notify(0, "WATCHDOG=1");
 }
 
-/// All that there are: that the module goes comes after whatever it told before.
-void Daemon::take_events() {
-    try {
-        while (Enforcer::Clock::now() < next_tick_) {
-            const Received<Event> batch = connection_.module().receive(0ms);
+void Daemon::take_announcements() {
+    const Announcements::News news = announcements_->take();
 
-            if (batch.gone || batch.overrun) {
-                log_line(Level::warning,
-                         batch.gone ? unloaded
-                                    : "events were lost, perhaps that the module was unloaded: "
-                                      "all is set again");
-                disconnect();
-                return;
-            }
-            // What it tells else is for "umacct watch".
-            if (batch.none)
-                return;
-        }
-    } catch (const Error &error) {
-        log_error(error);
+    if (news.overrun && !std::exchange(told_overrun_, true))
+        log_line(Level::info, "some of what the kernel announces was lost; whether the module is "
+                              "still the same was asked instead");
+    if (news.unloaded && connected_) {
+        log_line(Level::warning, unloaded);
         disconnect();
     }
+    missing_ = !news.loaded && (news.unloaded || missing_);
+    if (news.loaded)
+        connect();
 }
 
 /// Nothing is seen any more, so nobody is left frozen.
 void Daemon::disconnect() {
     connected_ = false;
-    guard_.stop();
+    guard_.module_is(false);
 }
 
 void Daemon::connect() {
     connection_.reset();
     try {
-        connection_.module().subscribe();
-        guard_.recover();
         enforcer_.apply_all();
         connected_ = true;
         told_missing_ = false;
-        const std::string state = fmt::format("{} in force", rules_of(enforcer_.policy()));
-        log_line(Level::info, state);
-        tell_state(state);
+        guard_.module_is(true);
+        log_line(Level::info, state());
+        tell_state(state());
     } catch (const Error &error) {
         if (error.failure() == Failure::permission)
             throw;
+        missing_ = error.failure() == Failure::missing;
         // Who unloads the module knows what he does.
         if (!std::exchange(told_missing_, true)) {
             log_error(error, "",

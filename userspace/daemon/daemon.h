@@ -5,15 +5,18 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "daemon/enforcer.h"
-#include "daemon/guard_host.h"
+#include "daemon/guard_thread.h"
 #include "daemon/headroom.h"
+#include "daemon/last_good.h"
 #include "lib/host/cgroup_watch.h"
 #include "lib/host/umacctd.h"
 #include "lib/machine.h"
+#include "lib/module/announcements.h"
 #include "lib/module/module.h"
 
 namespace umacct {
@@ -21,8 +24,8 @@ namespace umacct {
 class Daemon {
 public:
     /// root: where /etc is, for the policy. Throws Error.
-    Daemon(Connection::Connect connect, const std::filesystem::path &proc,
-           const std::filesystem::path &root);
+    Daemon(Connection::Connect connect, std::unique_ptr<Announcements> announcements,
+           const std::filesystem::path &proc, const std::filesystem::path &root);
 
     /// Until SIGTERM or SIGINT. Throws Error.
     void run();
@@ -31,15 +34,19 @@ private:
     void take_changes();
     void take_signal(int signals);
     void reload();
-    /// What is to be looked at every second: the module, and that we live.
+    /// What is to be done every second: another try, and to say that we live.
     void tick();
-    void take_events();
+    /// The module comes and goes.
+    void take_announcements();
     void connect();
     void disconnect();
     /// What of it this machine would refuse, or could never match.
     std::vector<Diagnostic> problems_of(const Policy &policy) const;
     void set_guard();
-    void run_guard();
+    /// The policy of /etc; where that is wrong, the last that was good. Throws PolicyError.
+    Policy first_policy();
+    /// "3 rules in force", and what is the matter with that.
+    std::string state() const;
     template <class Work>
     void unless_it_goes(Work work);
     /// As the policy says.
@@ -48,14 +55,19 @@ private:
 
     Instance instance_;
     EventFile events_;
+    std::unique_ptr<Announcements> announcements_;
     Connection connection_;
     Machine machine_;
+    LastGood last_good_;
+    bool is_last_good_ = false; ///< the policy is an older one, as that of /etc is wrong
     Enforcer enforcer_;
-    GuardHost guard_;
+    GuardThread guard_;
     CgroupWatch watch_;
     Headroom headroom_;
     bool connected_ = false;
+    bool missing_ = false; ///< there is no module, until it is announced
     bool told_missing_ = false;
+    bool told_overrun_ = false;
     bool stopping_ = false;
     Enforcer::Clock::time_point next_tick_{};
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/enforcer.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/host/cgroup_tree.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -21,6 +23,11 @@ using namespace std::chrono_literals;
 /// A runtime makes the cgroup first, and may tell its name a little later.
 constexpr auto retry_after = 50ms;
 constexpr auto name_may_take = 10s;
+
+/// So many lines about cgroups in so long: who makes thousands of them would push all else out
+/// of the journal.
+constexpr std::size_t most_told = 500;
+constexpr auto tell_interval = 10s;
 
 /// The module takes no soft limit above the hard one. Where one of them is a person's and the
 /// other a rule's, the hard one holds, whosever it is.
@@ -76,15 +83,11 @@ AccountChange with_rest(AccountChange change, const AccountChange &last) {
     return change;
 }
 
-/// As it is, of all that the change is about.
-AccountChange before(const AccountChange &change, const Account &now) {
-    AccountChange before;
-
-    for_each_setting([&](const auto &setting) {
-        if (change.*setting.change)
-            before.*setting.change = value_of(setting, now);
-    });
-    return before;
+/// The path that both are at or below.
+std::string common_path(std::string a, const std::string &b) {
+    while (a != b && !is_below(b, a))
+        a = parent_path(a);
+    return a;
 }
 
 } // namespace
@@ -100,15 +103,12 @@ Enforcer::Enforcer(Connection &connection, Machine &machine, Policy policy, Tell
       }) {}
 
 void Enforcer::follow(const std::vector<std::string> &appeared,
-                      const std::vector<std::string> &gone) {
+                      const std::vector<CgroupWatch::Gone> &gone) {
     // One of the same name may be there again: then it appeared.
-    for (const std::string &path : gone) {
-        if (const auto known = known_.extract(path))
-            set_.forget(known.mapped());
-        unnamed_.erase(path);
+    for (const CgroupWatch::Gone &each : gone) {
+        set_.forget(each.id);
+        unnamed_.erase(each.path);
     }
-    for (const std::string &path : appeared)
-        known_[path] = 0;
     if (!appeared.empty())
         machine_.refresh_owners();
     for (const std::string &path : appeared)
@@ -123,42 +123,51 @@ void Enforcer::apply_all() {
         if (error.failure() == Failure::missing || error.failure() == Failure::permission)
             throw;
         // Where charging can't be, limits still can.
-        tell_failure(fmt::format("[machine]: {}", error.what()));
+        tell_(fmt::format("[machine]: {}", error.what()), {{"failed", true}});
     }
 
     std::unordered_set<std::uint64_t> ids;
-    for (const auto &[path, id] : known_) {
+    machine_.cgroups().for_each([&](const std::string &path) {
         try_to_apply(path);
-        ids.insert(id);
-    }
+        if (const auto folder = folder_of(machine_.cgroups(), path))
+            ids.insert(folder->id);
+    });
     set_.keep(ids);
 }
 
-void Enforcer::replace(Policy policy) {
-    const SetByPolicy::Values set = set_.values();
+std::size_t Enforcer::replace(Policy policy) {
+    const SetByPolicy::Machine set = set_.values().machine;
     const Policy last = std::exchange(policy_, std::move(policy));
-    std::optional<Status> status;
-    Undos undos;
+    std::size_t refused = 0;
 
     try {
-        status = connection_.module().status();
-        machine_.refresh_owners();
         apply_machine();
-        for (const auto &[path, ignored] : known_)
-            apply(path, &undos);
     } catch (const Error &error) {
-        // Nothing is set without a module, so nothing is undone.
+        // Nothing is set without a module, so that nothing is to be put back.
         if (error.failure() == Failure::missing)
             throw;
         policy_ = last;
-        if (status)
-            roll_back(undos, *status);
-        set_.replace(set);
+        set_.set_machine(set);
         throw;
     }
+    machine_.refresh_owners();
+    machine_.cgroups().for_each(
+        [&](const std::string &path) { refused += try_to_apply(path) ? 0 : 1; });
+    return refused;
+}
+
+std::optional<Enforcer::Clock::time_point> Enforcer::due() const {
+    if (untold_.below.empty())
+        return due_;
+    return std::min(due_.value_or(Clock::time_point::max()), telling_since_ + tell_interval);
 }
 
 void Enforcer::retry() {
+    if (Clock::now() >= telling_since_ + tell_interval)
+        tell_rest();
+    if (!due_ || Clock::now() < *due_)
+        return;
+
     const auto waiting = std::exchange(unnamed_, {});
 
     due_.reset();
@@ -180,48 +189,58 @@ void Enforcer::apply_machine() {
     set_.set_machine(next);
     reset(next.reserve, last.reserve, now.reserve, std::uint64_t{0});
     reset(next.charge, last.charge, now.charge_default, UMACCT_CHARGE_OFF);
-    if (next.reserve && *next.reserve != now.reserve) {
-        module.set_reserve(*next.reserve);
-        tell_(fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(*next.reserve)),
-              {{"failed", false}, {"reserve_bytes", *next.reserve}});
-    }
+    // First what may be refused for want of something in the kernel: then nothing was set.
     if (next.charge && *next.charge != now.charge_default) {
         module.set_charge_default(*next.charge);
         tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(*next.charge)),
               {{"failed", false}, {"charge", name_of(*next.charge)}});
     }
+    if (!next.reserve || *next.reserve == now.reserve)
+        return;
+    try {
+        module.set_reserve(*next.reserve);
+    } catch (const Error &) {
+        if (next.charge && *next.charge != now.charge_default) {
+            module.set_charge_default(now.charge_default);
+            tell_(fmt::format("charging {} -> {}, put back", name_of(*next.charge),
+                              name_of(now.charge_default)),
+                  {{"failed", false}, {"charge", name_of(now.charge_default)}});
+        }
+        throw;
+    }
+    tell_(fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(*next.reserve)),
+          {{"failed", false}, {"reserve_bytes", *next.reserve}});
 }
 
-void Enforcer::apply(const std::string &path, Undos *undos) {
-    const auto known = known_.find(path);
-
-    if (known == known_.end())
-        return;
+void Enforcer::apply(const std::string &path) {
     const auto owner = machine_.owners().of(path);
     const Rule *rule = policy_.match({.path = path,
                                       .owner = owner ? &*owner : nullptr,
                                       .inside = is_made_inside(path, machine_.owners())});
     const bool waits = policy_.needs_names() && waits_for_name(path, owner);
 
-    change(path, known->second, policy_.change(path, rule, total_), rule, waits, undos);
+    change(path, policy_.change(path, rule, total_), rule, waits);
 }
 
-void Enforcer::try_to_apply(const std::string &path) {
+bool Enforcer::try_to_apply(const std::string &path) {
     try {
-        apply(path, nullptr);
+        apply(path);
+        return true;
     } catch (const Error &error) {
-        if (error.failure() == Failure::missing)
+        if (error.failure() == Failure::missing || error.failure() == Failure::permission)
             throw;
-        tell_failure(fmt::format("{}: {}", printable(path), error.what()), path);
+        tell_of(path, fmt::format("{}: {}", printable(path), error.what()),
+                {{"failed", true}, {"path", path}});
+        return false;
     }
 }
 
-void Enforcer::change(const std::string &path, std::uint64_t &id, const AccountChange &wanted,
-                      const Rule *source, bool waits, Undos *undos) {
+void Enforcer::change(const std::string &path, const AccountChange &wanted, const Rule *source,
+                      bool waits) {
     if (wanted.empty() && set_.values().accounts.empty())
         return;
     try {
-        id = machine_.cgroups().id(path);
+        const std::uint64_t id = machine_.cgroups().id(path);
         const AccountChange last = set_.of(id);
         if (wanted.empty() && last.empty())
             return;
@@ -243,8 +262,6 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const AccountC
                 set_.set(id, last);
                 throw;
             }
-            if (undos != nullptr)
-                undos->push_back({path, id, before(next, now)});
             Json event = merged({{"failed", false}, {"path", path}}, to_json(next));
             std::string said_by = wanted.empty() ? "no rule is for it any more" : "[machine]";
             if (source != nullptr) {
@@ -252,7 +269,8 @@ void Enforcer::change(const std::string &path, std::uint64_t &id, const AccountC
                 event["place"] = source->place.text();
                 said_by = fmt::format("{}, {}", source->name, source->place.text());
             }
-            tell_(fmt::format("{}: {} ({})", printable(path), words, said_by), event);
+            tell_of(path, fmt::format("{}: {} ({})", printable(path), words, said_by),
+                    std::move(event));
         }
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || machine_.cgroups().exists(path))
@@ -275,31 +293,36 @@ bool Enforcer::waits_for_name(const std::string &path, const std::optional<Owner
     return unnamed_.contains(path);
 }
 
-/// As far as it goes: what is gone meanwhile needs no undoing.
-void Enforcer::roll_back(const Undos &undos, const Status &status) {
-    const auto attempt = [this](const std::string &what, const auto &undo) {
-        try {
-            undo(connection_.module());
-        } catch (const Error &error) {
-            tell_failure(fmt::format("{} can't be put back: {}", what, error.what()));
-        }
-    };
+void Enforcer::tell_of(const std::string &path, const std::string &line, Json event) {
+    const Clock::time_point now = Clock::now();
 
-    for (const Undo &undo : undos) {
-        if (machine_.cgroups().exists(undo.path))
-            attempt(printable(undo.path),
-                    [&](Module &module) { module.set_account(undo.id, undo.before); });
+    if (now >= telling_since_ + tell_interval) {
+        tell_rest();
+        telling_since_ = now;
+        told_ = 0;
     }
-    attempt("the reserve", [&](Module &module) { module.set_reserve(status.reserve); });
-    attempt("charging", [&](Module &module) { module.set_charge_default(status.charge_default); });
+    if (told_ < most_told) {
+        ++told_;
+        tell_(line, event);
+        return;
+    }
+    untold_.below = untold_.below.empty() ? parent_path(path) : common_path(untold_.below, path);
+    untold_.last = line;
+    ++(event.at("failed").get<bool>() ? untold_.failed : untold_.set);
 }
 
-void Enforcer::tell_failure(const std::string &line, const std::string &path) const {
-    Json event{{"failed", true}};
+void Enforcer::tell_rest() {
+    const Untold untold = std::exchange(untold_, {});
 
-    if (!path.empty())
-        event["path"] = path;
-    tell_(line, event);
+    if (untold.below.empty())
+        return;
+    tell_(fmt::format("below {}: {} more cgroups were set as the policy says, and {} could not be; "
+                      "the last was {}",
+                      printable(untold.below), untold.set, untold.failed, untold.last),
+          {{"failed", untold.failed > 0},
+           {"path", untold.below},
+           {"set", untold.set},
+           {"refused", untold.failed}});
 }
 
 } // namespace umacct

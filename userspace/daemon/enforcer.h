@@ -14,6 +14,7 @@
 
 #include "daemon/policy.h"
 #include "daemon/set_by_policy.h"
+#include "lib/host/cgroup_watch.h"
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/module.h"
@@ -29,47 +30,51 @@ public:
 
     Enforcer(Connection &connection, Machine &machine, Policy policy, Tell tell);
 
-    /// Of cgroups that came and went. Throws Error (missing) when the module isn't loaded:
-    /// apply_all() is for when it is.
-    void follow(const std::vector<std::string> &appeared, const std::vector<std::string> &gone);
+    /// Of cgroups that came and went. What can't be set for one of them is told, and keeps no
+    /// other from its own. Throws Error (missing) when the module isn't loaded: apply_all() is
+    /// for when it is.
+    void follow(const std::vector<std::string> &appeared,
+                const std::vector<CgroupWatch::Gone> &gone);
 
-    /// The machine, and all cgroups that there are: what isn't so already is set.
+    /// The machine, and all cgroups that there are: what isn't so already is set. Throws Error
+    /// (permission) where nothing may be set at all.
     void apply_all();
 
-    /// Another policy, for all that there is: all of it or, when it throws, nothing.
-    void replace(Policy policy);
+    /// Another policy, for all that there is. What differs is set in one go, so that nothing is
+    /// lifted meanwhile that both of them say. Throws Error where the module refuses what the
+    /// policy says of the machine: then nothing has changed. Returns for how many cgroups
+    /// something was refused, which is told.
+    std::size_t replace(Policy policy);
 
-    /// When to call retry(), if ever: a runtime has yet to write down how a container is called.
-    std::optional<Clock::time_point> due() const { return due_; }
+    /// When to call retry(), if ever: a runtime has yet to write down how a container is called,
+    /// or there is more to tell.
+    std::optional<Clock::time_point> due() const;
 
     void retry();
 
     const Policy &policy() const { return policy_; }
 
-    /// How many cgroups it knows.
-    std::size_t size() const { return known_.size(); }
-
 private:
-    /// What an account was before a change.
-    struct Undo {
-        std::string path;
-        std::uint64_t id;
-        AccountChange before;
+    /// Lines about cgroups that weren't told one by one, as many came at once.
+    struct Untold {
+        std::size_t set = 0;
+        std::size_t failed = 0;
+        std::string below; ///< what they are all below
+        std::string last;  ///< of them
     };
 
-    using Undos = std::vector<Undo>;
-
     void apply_machine();
-    void apply(const std::string &path, Undos *undos);
-    /// The same; what the module refuses is told.
-    void try_to_apply(const std::string &path);
+    void apply(const std::string &path);
+    /// The same; what the module refuses is told. Whether it went well.
+    bool try_to_apply(const std::string &path);
     /// source: the rule that says so, if one does. waits: its name may come yet, so that nothing is
     /// taken from it.
-    void change(const std::string &path, std::uint64_t &id, const AccountChange &wanted,
-                const Rule *source, bool waits, Undos *undos);
+    void change(const std::string &path, const AccountChange &wanted, const Rule *source,
+                bool waits);
     bool waits_for_name(const std::string &path, const std::optional<Owner> &owner);
-    void roll_back(const Undos &undos, const Status &status);
-    void tell_failure(const std::string &line, const std::string &path = "") const;
+    /// About a cgroup: so many of them each few seconds, and the rest in one line after that.
+    void tell_of(const std::string &path, const std::string &line, Json event);
+    void tell_rest();
 
     Connection &connection_;
     Machine &machine_;
@@ -77,10 +82,11 @@ private:
     Tell tell_;
     std::uint64_t total_;
     SetByPolicy set_;
-    /// Every cgroup that there is, and its id where that was asked for.
-    std::unordered_map<std::string, std::uint64_t> known_;
     std::unordered_map<std::string, Clock::time_point> unnamed_; ///< until when a name may come
     std::optional<Clock::time_point> due_;
+    Clock::time_point telling_since_{};
+    std::size_t told_ = 0; ///< since then
+    Untold untold_;
 };
 
 } // namespace umacct

@@ -2,12 +2,13 @@
 #include "daemon/guard.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "lib/host/cgroup_tree.h"
 #include "lib/text.h"
 #include "lib/units.h"
 
@@ -25,13 +26,18 @@ constexpr auto quickest = 50ms;
 constexpr auto slowest = 1000ms;
 /// Where pressure counts, which comes without a sign.
 constexpr auto with_pressure = 100ms;
-/// Who holds what, with nothing the matter.
-constexpr auto look_interval = 10s;
+/// Who holds what, with nothing the matter, and where there is less than twice the floor. The
+/// first varies by chance, so that no service's own rhythm hides its highs.
+constexpr std::chrono::milliseconds look_least = 3s;
+constexpr std::chrono::milliseconds look_most = 7s;
+constexpr auto look_near = 2s;
 
-/// How far back to look for who grew; the first that tells is it.
-constexpr std::array windows{seconds(10), seconds(60), seconds(600), seconds(3600)};
-/// What everybody held is known for so long.
-constexpr auto values_kept = seconds(600);
+/// Growth counts for so long; of a guard that is younger, for half of its life.
+constexpr auto longest_window = 1200s;
+/// Who took much in this time comes before all others.
+constexpr auto sudden_window = 10s;
+constexpr auto slot_length = 5s;
+constexpr auto half_an_hour = 1800s;
 
 /// Whoever gets there again so soon is treated as if it had not been over.
 constexpr auto relapse = 60s;
@@ -57,11 +63,6 @@ bool lasts(const std::optional<Guard::Time> &since, Guard::Time now, std::uint64
     return since && now - *since >= std::chrono::nanoseconds(ns);
 }
 
-bool is_below(std::string_view path, std::string_view above) {
-    return above == "/" ||
-           (path.starts_with(above) && path.size() > above.size() && path[above.size()] == '/');
-}
-
 } // namespace
 
 Guard::Guard(GuardPolicy policy, std::uint64_t total, std::string self)
@@ -70,12 +71,8 @@ Guard::Guard(GuardPolicy policy, std::uint64_t total, std::string self)
       floor_(policy_.floor ? policy_.floor->of(total) : 0),
       self_(std::move(self)) {}
 
-std::uint64_t Guard::significant() const {
-    return std::max(noise, total_ / 1024);
-}
-
 std::uint64_t Guard::much() const {
-    return std::max(floor_ / 2, significant());
+    return std::max({noise, total_ / 1024, floor_ / 2});
 }
 
 bool Guard::is_protected(std::string_view path) const {
@@ -93,6 +90,8 @@ bool Guard::read(const Reading &reading) {
     const bool pressed = policy_.pressure && pressure_ >= *policy_.pressure;
     const bool relaxed = !policy_.pressure || pressure_ < *policy_.pressure / 2;
     since(low_since_, obtainable_ < floor_, now);
+    if (!low_since_ && !pressed)
+        told_nobody_ = false;
     since(short_since_, pressed || lasts(low_since_, now, policy_.for_ns), now);
     since(well_since_, relaxed && obtainable_ >= floor_ + floor_ / 8, now);
     due_ = now + interval();
@@ -134,7 +133,9 @@ std::vector<Guard::Action> Guard::decide(const std::vector<Holder> &holders) {
         actions.back().again = true;
     }
     remember(holders);
-    next_look_ = now + look_interval;
+    std::uniform_int_distribution<std::int64_t> spread(look_least.count(), look_most.count());
+    next_look_ = now + (obtainable_ < 2 * floor_ ? std::chrono::milliseconds(look_near)
+                                                 : std::chrono::milliseconds(spread(chance_)));
     return actions;
 }
 
@@ -165,167 +166,151 @@ std::vector<Guard::Action> Guard::release() {
 
 void Guard::remember(const std::vector<Holder> &holders) {
     const Time now = reading_->time;
-    std::map<std::string, Past> past;
+    const bool turn = first_look_ && now - half_hour_ >= half_an_hour;
+    std::unordered_map<std::uint64_t, Past> past;
 
     for (const Holder &holder : holders) {
-        const auto known = past_.find(holder.path);
-        const bool is_known = known != past_.end() && known->second.id == holder.id;
+        const auto known = past_.find(holder.id);
 
-        if (!is_known && holder.held() < significant() / 4)
+        // Who holds little is as good as new.
+        if (known == past_.end() && holder.held() < noise / 4)
             continue;
 
-        Past &its = past[holder.path] = is_known ? std::move(known->second) : Past{};
-        const Past::At at{first_ ? Time::min() : now, holder.held(), holder.other};
-        if (!is_known) {
-            its.id = holder.id;
-            its.born = at.time;
+        Past &its = past[holder.id] = known == past_.end() ? Past{} : std::move(known->second);
+        const Past::Slot most{now, holder.held(), holder.other};
+        const auto keep_most = [](Past::Slot &slot, const Past::Slot &other) {
+            slot.held = std::max(slot.held, other.held);
+            slot.other = std::max(slot.other, other.other);
+        };
+        if (known == past_.end() && !first_look_)
+            its.older = most; // as long as anybody knows
+        if (its.slots.empty() || now - its.slots.back().time >= slot_length)
+            its.slots.push_back(most);
+        else
+            keep_most(its.slots.back(), most);
+        while (its.slots.front().time + slot_length <= now - longest_window) {
+            keep_most(its.older, its.slots.front());
+            its.slots.pop_front();
         }
-        if (its.highs.empty() || at.held > its.highs.back().held)
-            its.highs.push_back(at);
-        while (its.highs.size() > 1 && its.highs[1].time <= now - windows.back())
-            its.highs.pop_front();
-        its.values.push_back(at);
-        while (its.values.size() > 1 && its.values[1].time <= now - values_kept)
-            its.values.pop_front();
+        if (turn) {
+            its.oldest = its.older;
+            its.older = {};
+        }
     }
+    if (turn || !first_look_)
+        half_hour_ = now;
+    if (!first_look_)
+        first_look_ = now;
     past_ = std::move(past);
-    first_ = false;
-    obtainables_.emplace_back(now, obtainable_);
-    while (obtainables_.size() > 1 && obtainables_[1].first <= now - windows.back())
-        obtainables_.pop_front();
 }
 
-Guard::Past::At Guard::before(const Holder &holder, seconds window, bool beyond_highs) const {
-    const auto known = past_.find(holder.path);
-    const Time then = reading_->time - window;
-    Past::At before;
+Guard::Past::Slot Guard::before(const Holder &holder, Duration ago) const {
+    const auto known = past_.find(holder.id);
+    Past::Slot most;
 
-    if (first_)
-        return {then, holder.held(), holder.other};
-    if (known == past_.end() || known->second.id != holder.id)
-        return before;
-    if (beyond_highs) {
-        for (const Past::At &at : known->second.highs) {
-            if (at.time <= then)
-                before = at;
-        }
-        return before;
+    if (!first_look_) // it was there before anybody looked
+        return {{}, holder.held(), holder.other};
+    if (known == past_.end())
+        return most;
+    const auto count = [&most](const Past::Slot &slot) {
+        most.held = std::max(most.held, slot.held);
+        most.other = std::max(most.other, slot.other);
+    };
+    count(known->second.oldest);
+    count(known->second.older);
+    for (const Past::Slot &slot : known->second.slots) {
+        if (slot.time + slot_length <= reading_->time - ago)
+            count(slot);
     }
-    if (known->second.born > then)
-        return before;
-    // What it held then, too: the last before.
-    const auto &values = known->second.values;
-    const auto later = std::find_if(values.begin() + 1, values.end(),
-                                    [&](const auto &at) { return at.time > then; });
-    return *std::min_element(std::prev(later), values.end(),
-                             [](const auto &a, const auto &b) { return a.held < b.held; });
+    return most;
 }
 
-Guard::Scored Guard::score(const Holder &holder, seconds window, bool beyond_highs) const {
-    const Past::At was = before(holder, window, beyond_highs);
-    Scored scored{.suspect = {.holder = holder, .within = window}};
+Guard::Duration Guard::window() const {
+    return first_look_ ? std::min<Duration>(longest_window, (reading_->time - *first_look_) / 2)
+                       : Duration(0);
+}
 
-    scored.suspect.grown = without(holder.held(), was.held);
-    if (holder.soft) {
+Suspect Guard::weigh(const Holder &holder) const {
+    const auto grown = [&](const Past::Slot &was, Suspect &suspect) {
+        suspect.grown = without(holder.held(), was.held);
+        if (!holder.soft)
+            return;
         // What the driver gives it below its soft limit is its own.
-        scored.suspect.over_soft = without(holder.driver, *holder.soft);
-        scored.score = scored.suspect.over_soft + without(holder.other, was.other);
-    } else {
-        scored.score = scored.suspect.grown;
-    }
-    return scored;
+        suspect.over_soft = without(holder.driver, *holder.soft);
+        suspect.grown = without(holder.other, was.other);
+    };
+    const Duration window = this->window();
+    Suspect suspect;
+
+    suspect.holder = holder;
+    grown(before(holder, std::min<Duration>(sudden_window, window)), suspect);
+    suspect.sudden = suspect.score() >= much() ? suspect.score() : 0;
+    grown(before(holder, window), suspect);
+    suspect.within = std::chrono::ceil<seconds>(window);
+    return suspect;
 }
 
-bool Guard::may_touch(const Scored &scored, const std::vector<Holder> &holders) const {
-    const Holder &holder = scored.suspect.holder;
-    const Touched *before = touched(holder);
+std::string Guard::immunity(const Holder &holder) const {
+    if (holder.kind == HolderKind::shared)
+        return "it is of several tenants";
+    if (holder.preference == Preference::omit)
+        return "its unit has ManagedOOMPreference=omit";
+    if (is_protected(holder.path))
+        return "it is protected";
+    if (is_below(self_, holder.path))
+        return "umacctd is in it";
+    return "";
+}
 
-    if (holder.path == "/" || (before != nullptr && before->killed) || is_protected(holder.path) ||
-        is_below(self_, holder.path))
-        return false;
-    // All that is in a group only if all of it is new.
-    if (!holder.whole && scored.suspect.grown < holder.held() - holder.held() / 8)
-        return false;
-    return std::ranges::none_of(holders, [&](const Holder &each) {
-        return is_below(each.path, holder.path) && is_protected(each.path);
+std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
+                                     const std::vector<Holder> &holders) const {
+    if (group.grown < group.holder.held() - group.holder.held() / 8)
+        return "some of what it holds is older";
+    if (std::ranges::any_of(all, [&](const Suspect &each) {
+            return is_below(each.holder.path, group.holder.path) && each.passed_by.empty() &&
+                   each.grown >= group.grown / 2;
+        }))
+        return "one in it took half of it";
+    if (std::ranges::any_of(holders, [&](const Holder &each) {
+            return is_below(each.path, group.holder.path) &&
+                   (each.preference == Preference::omit || is_protected(each.path));
+        }))
+        return "one in it is protected";
+    return "";
+}
+
+std::vector<Suspect> Guard::ranking(const std::vector<Holder> &holders) const {
+    std::vector<Suspect> all;
+
+    for (const Holder &holder : holders) {
+        if (holder.held() < noise)
+            continue;
+        Suspect &suspect = all.emplace_back(weigh(holder));
+        suspect.passed_by = immunity(holder);
+        if (suspect.passed_by.empty() && suspect.score() < much())
+            suspect.passed_by = "it took nothing that counts";
+    }
+    // Of groups in groups, the inner ones first: parents come before what is in them.
+    for (auto at = all.rbegin(); at != all.rend(); ++at) {
+        if (at->holder.kind == HolderKind::tenant && at->passed_by.empty())
+            at->passed_by = immunity_of_group(*at, all, holders);
+    }
+    std::ranges::stable_sort(all, [](const Suspect &a, const Suspect &b) {
+        const auto key = [](const Suspect &each) {
+            return std::tuple(!each.passed_by.empty(), each.holder.preference, ~each.sudden,
+                              ~each.score(), ~each.holder.held());
+        };
+
+        return key(a) < key(b);
     });
-}
-
-std::optional<Guard::Scored> Guard::best(const std::vector<Holder> &holders, seconds window,
-                                         bool beyond_highs) const {
-    std::vector<Scored> all;
-    const Scored *best = nullptr;
-
-    all.reserve(holders.size());
-    for (const Holder &holder : holders)
-        all.push_back(score(holder, window, beyond_highs));
-    for (const Scored &each : all) {
-        if (each.score >= significant() && (best == nullptr || each.score > best->score) &&
-            may_touch(each, holders))
-            best = &each;
-    }
-    if (best == nullptr)
-        return std::nullopt;
-    // Not more of them than it takes.
-    for (bool found = true; found;) {
-        found = false;
-        for (const Scored &each : all) {
-            if (is_below(each.suspect.holder.path, best->suspect.holder.path) &&
-                each.score >= best->score / 4 * 3 && may_touch(each, holders)) {
-                best = &each;
-                found = true;
-            }
-        }
-    }
-    return *best;
-}
-
-std::uint64_t Guard::lost(seconds window) const {
-    std::vector<std::uint64_t> before;
-
-    for (const auto &[time, obtainable] : obtainables_) {
-        if (before.empty() || time <= reading_->time - window)
-            before.push_back(obtainable);
-    }
-    if (before.empty())
-        return 0;
-
-    const auto usual = before.begin() + static_cast<std::ptrdiff_t>(before.size() / 10);
-    std::nth_element(before.begin(), usual, before.end());
-    return without(*usual, obtainable_);
-}
-
-std::optional<Suspect> Guard::choose(const std::vector<Holder> &holders) const {
-    // Whose doing it is that so much is gone: the sooner it came the plainer it is.
-    for (const seconds window : windows) {
-        const std::uint64_t gone = lost(window);
-        const auto one = gone >= much() ? best(holders, window, true) : std::nullopt;
-
-        if (one && one->score >= gone / 2)
-            return one->suspect;
-    }
-    // Nobody held more than ever; but somebody may have taken much of it anew.
-    for (const seconds window : windows) {
-        const auto one = window <= values_kept ? best(holders, window, false) : std::nullopt;
-
-        if (one && one->score >= much() && lost(window) >= much())
-            return one->suspect;
-    }
-    // Little by little, or many at once.
-    for (const bool beyond_highs : {true, false}) {
-        if (const auto one =
-                best(holders, beyond_highs ? windows.back() : values_kept, beyond_highs))
-            return one->suspect;
-    }
-    return std::nullopt;
+    return all;
 }
 
 // --- what ------------------------------------------------------------------------
 
 const Guard::Touched *Guard::touched(const Holder &holder) const {
-    const auto found = std::ranges::find_if(touched_, [&](const Touched &each) {
-        return each.suspect.holder.path == holder.path && each.suspect.holder.id == holder.id;
-    });
+    const auto found = std::ranges::find_if(
+        touched_, [&](const Touched &each) { return each.suspect.holder.id == holder.id; });
 
     return found == touched_.end() ? nullptr : &*found;
 }
@@ -340,30 +325,39 @@ bool Guard::is_dying(const std::vector<Holder> &holders) const {
 }
 
 std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const {
+    const std::vector<Suspect> ranking = this->ranking(holders);
+    const auto first = [&](const auto &is_one) -> std::optional<Suspect> {
+        const auto found = std::ranges::find_if(
+            ranking, [&](const Suspect &each) { return each.passed_by.empty() && is_one(each); });
+
+        return found == ranking.end() ? std::nullopt : std::optional(*found);
+    };
+    const auto new_one = [&](const Suspect &each) {
+        const Touched *before = touched(each.holder);
+
+        return before == nullptr || !before->killed;
+    };
+
     if (touched_.empty() || touched_.back().killed)
-        return choose(holders);
+        return first(new_one);
 
     // It stays with one, unless memory goes on falling and another is to blame for that.
     const Suspect &last = touched_.back().suspect;
-    const auto still = std::ranges::find_if(holders, [&](const Holder &each) {
-        return each.path == last.holder.path && each.id == last.holder.id;
-    });
+    const auto still = std::ranges::find_if(
+        holders, [&](const Holder &each) { return each.id == last.holder.id; });
     if (still == holders.end())
-        return choose(holders);
+        return first(new_one);
     const std::uint64_t fell = without(obtainable_then_, obtainable_);
     if (fell >= much()) {
-        std::vector<Holder> others;
+        const auto another = first([&](const Suspect &each) {
+            const auto then = held_then_.find(each.holder.id);
+            const std::uint64_t held = each.holder.held();
+            const std::uint64_t since = without(held, then == held_then_.end() ? 0 : then->second);
 
-        std::ranges::copy_if(holders, std::back_inserter(others),
-                             [this](const Holder &each) { return touched(each) == nullptr; });
-        const auto another = best(others, windows.front(), true);
-        if (another && another->score >= std::max(much(), fell / 2))
-            return another->suspect;
-        // Of many that are new, none need have taken much.
-        std::erase_if(
-            others, [this](const Holder &each) { return before(each, windows[1], true).held > 0; });
-        if (const auto newcomer = best(others, windows[1], true))
-            return newcomer->suspect;
+            return touched(each.holder) == nullptr && since >= fell / 2;
+        });
+        if (another)
+            return another;
     }
     Suspect again = last;
     again.grown = without(again.grown + still->held(), again.holder.held());
@@ -379,10 +373,11 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
         touched_.clear();
     // Another may be the one this time.
     if (!acting_ && !touched_.empty() && !touched_.back().killed) {
-        const auto now_to_blame = choose(holders);
+        const auto ranking = this->ranking(holders);
 
-        if (now_to_blame && touched(now_to_blame->holder) == nullptr)
-            touched_.push_back({.suspect = *now_to_blame, .time = now});
+        if (!ranking.empty() && ranking.front().passed_by.empty() &&
+            touched(ranking.front().holder) == nullptr)
+            touched_.push_back({.suspect = ranking.front(), .time = now});
     }
     acting_ = true;
     reclaiming_ = false;
@@ -404,18 +399,23 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
         break;
     }
     step_at_ = now + std::chrono::nanoseconds(policy_.wait_ns);
-    if (!actions.empty())
+    if (!actions.empty()) {
         obtainable_then_ = obtainable_;
+        held_then_.clear();
+        for (const Holder &holder : holders)
+            held_then_.emplace(holder.id, holder.held());
+    } else if (!about && !std::exchange(told_nobody_, true)) {
+        actions.push_back(action(GuardStep::reclaim, {}, 0));
+        actions.back().nobody = true;
+    }
     return actions;
 }
 
 void Guard::touch(const Suspect &about, std::size_t index) {
     const GuardStep step = policy_.steps[index];
     // The one whom it is about is the last.
-    auto it = std::ranges::find_if(touched_, [&](const Touched &each) {
-        return each.suspect.holder.path == about.holder.path &&
-               each.suspect.holder.id == about.holder.id;
-    });
+    auto it = std::ranges::find_if(
+        touched_, [&](const Touched &each) { return each.suspect.holder.id == about.holder.id; });
 
     if (it == touched_.end())
         it = touched_.insert(it, Touched{});
@@ -441,7 +441,7 @@ Guard::Action Guard::raise_reserve() {
 }
 
 std::uint64_t Guard::missing() const {
-    return std::max(without(floor_ + floor_ / 8, obtainable_), significant());
+    return std::max({without(floor_ + floor_ / 8, obtainable_), noise, total_ / 1024});
 }
 
 Guard::Action Guard::action(GuardStep step, std::optional<Suspect> suspect,
@@ -473,6 +473,8 @@ Guard::Duration Guard::interval() const {
 
 std::string Guard::Action::text() const {
     const auto verb = [this]() -> std::string {
+        if (nobody)
+            return "nobody to act against";
         switch (step) {
         case GuardStep::reclaim:
             return fmt::format("reclaim {} from", format_size(bytes));
@@ -503,7 +505,7 @@ std::string Guard::Action::text() const {
     text += fmt::format("; it holds {} through the driver and {} else",
                         format_size(suspect->holder.driver), format_size(suspect->holder.other));
     if (suspect->grown > 0)
-        text += fmt::format(", {} more than until {} s ago", format_size(suspect->grown),
+        text += fmt::format(", {} more than ever until {} s ago", format_size(suspect->grown),
                             suspect->within.count());
     if (suspect->over_soft > 0)
         text += fmt::format(", {} above its soft limit", format_size(suspect->over_soft));

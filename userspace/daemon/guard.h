@@ -6,37 +6,50 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "daemon/policy.h"
 
 namespace umacct {
 
-/// A cgroup and what it would give back, with what is below it.
+/// What a cgroup is to the guard.
+enum class HolderKind : std::uint8_t {
+    shared, ///< of several tenants, as a slice of the system's: nothing is ever done to it
+    unit,   ///< a service, a container or a session, with all that is in it
+    tenant, ///< a group of one tenant: a user, a pod, a subtree that was delegated
+};
+
+/// What systemd's ManagedOOMPreference= says of it.
+enum class Preference : std::uint8_t { none, avoid, omit };
+
+/// A cgroup and what it would give back if its processes ended, with what is below it.
 struct Holder {
     std::string path;
-    std::uint64_t id = 0;
+    std::uint64_t id = 0;     ///< the cgroup's own, which no later one of that path has
     std::uint64_t driver = 0; ///< taken through the driver, whoever else counts it
-    std::uint64_t other = 0;  ///< all else but page cache, and nothing of it twice
+    std::uint64_t other = 0;  ///< all else but page cache and tmpfs, and nothing of it twice
     Limit soft;
-    /// Steps are for a service, a container or a session as a whole, and for what processes are
-    /// in outside of those. Others are there because of what is below them.
-    bool whole = false;
+    HolderKind kind = HolderKind::shared;
+    Preference preference = Preference::none;
 
     std::uint64_t held() const { return driver + other; }
 };
 
-/// Whom a step is for, and why.
+/// A cgroup as the guard ranks it.
 struct Suspect {
     Holder holder;
-    std::uint64_t grown = 0;        ///< beyond what it had held until then
-    std::chrono::seconds within{0}; ///< until when: so long ago
+    std::uint64_t grown = 0;        ///< beyond the most that it held before
+    std::chrono::seconds within{0}; ///< in so long
     std::uint64_t over_soft = 0;
+    std::uint64_t sudden = 0; ///< of that, in the last seconds, where it is much
+    std::string passed_by;    ///< why nothing is done to it; empty where something may be
+
+    std::uint64_t score() const { return grown + over_soft; }
 };
 
 class Guard {
@@ -55,6 +68,7 @@ public:
     struct Action {
         GuardStep step = GuardStep::reclaim;
         bool undo = false;
+        bool nobody = false;            ///< no step: nobody is to blame
         bool again = false;             ///< more of the same, nothing new
         std::optional<Suspect> suspect; ///< empty for the reserve's
         std::uint64_t bytes = 0;        ///< to reclaim, or the reserve
@@ -87,26 +101,34 @@ public:
 
     const GuardPolicy &policy() const { return policy_; }
 
-    /// Less than this is nothing to speak of.
-    std::uint64_t significant() const;
-    /// So much is worth a step against somebody else.
-    std::uint64_t much() const;
+    /// Everybody who holds something, at the last reading, the first to act against first. Those
+    /// against whom nothing is done come last, with the reason.
+    std::vector<Suspect> ranking(const std::vector<Holder> &holders) const;
 
     bool is_protected(std::string_view path) const;
+
+    /// The last reading: what the driver could have, and whether that is too little.
+    std::uint64_t obtainable() const { return obtainable_; }
+
+    std::uint64_t floor() const { return floor_; }
+
+    double pressure() const { return pressure_; }
+
+    bool is_short() const { return short_since_.has_value(); }
 
 private:
     /// What a cgroup held, as far as it matters.
     struct Past {
-        struct At {
-            Time time;
+        struct Slot {
+            Time time; ///< its first look
             std::uint64_t held = 0;
             std::uint64_t other = 0;
         };
 
         std::uint64_t id = 0;
-        Time born{};           ///< or before anybody looked
-        std::deque<At> highs;  ///< each time it held more than ever
-        std::deque<At> values; ///< lately
+        std::deque<Slot> slots; ///< the most in each few seconds, for as long as the window
+        Slot older;             ///< the most before those, within the last half of an hour
+        Slot oldest;            ///< the same of the half before
     };
 
     /// Someone whom steps were taken against.
@@ -118,26 +140,21 @@ private:
         bool killed = false;
     };
 
-    /// A cgroup, beside others, by what it took since some moment.
-    struct Scored {
-        Suspect suspect;
-        std::uint64_t score = 0;
-    };
-
     void follow_pressure(const Reading &reading);
     void remember(const std::vector<Holder> &holders);
 
-    std::optional<Suspect> choose(const std::vector<Holder> &holders) const;
-    /// The one who took most, since so long ago.
-    std::optional<Scored> best(const std::vector<Holder> &holders, std::chrono::seconds window,
-                               bool beyond_highs) const;
-    /// How much less could be had than in lean times until so long ago.
-    std::uint64_t lost(std::chrono::seconds window) const;
-    Scored score(const Holder &holder, std::chrono::seconds window, bool beyond_highs) const;
-    /// What it had to itself so long ago: the most that it ever held until then, or what it
-    /// held least since.
-    Past::At before(const Holder &holder, std::chrono::seconds window, bool beyond_highs) const;
-    bool may_touch(const Scored &scored, const std::vector<Holder> &holders) const;
+    /// The most that it held until so long ago.
+    Past::Slot before(const Holder &holder, Duration ago) const;
+    /// How far back growth counts: a guard that is young has seen nobody's usual size yet.
+    Duration window() const;
+    Suspect weigh(const Holder &holder) const;
+    /// Why nothing may be done to it, whatever it took; empty where something may.
+    std::string immunity(const Holder &holder) const;
+    /// The same of a group, by what is in it.
+    std::string immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
+                                  const std::vector<Holder> &holders) const;
+    /// Less growth than this is nothing to act against, nor to turn to another for.
+    std::uint64_t much() const;
 
     const Touched *touched(const Holder &holder) const;
     /// Whether one that was killed is about to give back what it held.
@@ -171,14 +188,17 @@ private:
     Time step_at_{};                           ///< no sooner
     std::optional<std::uint64_t> raised_from_; ///< the reserve before
     std::uint64_t raised_to_ = 0;
-    std::uint64_t obtainable_then_ = 0; ///< at the last step
-    std::vector<Touched> touched_;      ///< the last is whom it is about
+    std::uint64_t obtainable_then_ = 0;                          ///< at the last step
+    std::unordered_map<std::uint64_t, std::uint64_t> held_then_; ///< the same, by the cgroup's id
+    std::vector<Touched> touched_;                               ///< the last is whom it is about
     bool reclaiming_ = false;
     std::optional<Time> released_;
 
-    bool first_ = true; ///< nobody was seen before
-    std::map<std::string, Past> past_;
-    std::deque<std::pair<Time, std::uint64_t>> obtainables_;
+    bool told_nobody_ = false;
+    std::optional<Time> first_look_;
+    std::minstd_rand chance_;                      ///< when to look next
+    Time half_hour_{};                             ///< when it began
+    std::unordered_map<std::uint64_t, Past> past_; ///< by the cgroup's id
 };
 
 } // namespace umacct

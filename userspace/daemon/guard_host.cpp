@@ -6,18 +6,22 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <string_view>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/host/cgroup_tree.h"
 #include "lib/host/file_descriptor.h"
 #include "lib/host/replace_file.h"
+#include "lib/host/umacctd.h"
 #include "lib/owners/owner.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -35,10 +39,6 @@ constexpr auto reclaim_most = 100ms;
 /// Of less it isn't asked what it is.
 constexpr std::uint64_t small = 16ULL << 20;
 
-bool is_below(std::string_view path, std::string_view above) {
-    return path.size() > above.size() && path.starts_with(above) && path[above.size()] == '/';
-}
-
 /// What a step is for as a whole: a service, a session, a container. A user's manager isn't:
 /// what it runs are services of their own.
 bool is_whole(std::string_view path) {
@@ -52,51 +52,134 @@ bool is_whole(std::string_view path) {
            (path.ends_with(".service") || path.ends_with(".scope"));
 }
 
-/// Memory of a cgroup that would be free without it, but for what the driver took: page cache
-/// can be had anyway.
-std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path,
-                           const Account *account) {
-    const auto current = account != nullptr && account->memory_current
-                             ? account->memory_current
-                             : cgroups.number(path, "memory.current");
+/// A group of one tenant: a user's, a pod, or what was delegated.
+bool is_tenant(std::string_view path, const CgroupFolder &folder) {
+    const std::string_view name = base_name(path);
+    const auto owner = owner_of(path);
+
+    return folder.owner != 0 || name.starts_with("user@") ||
+           (name.starts_with("user-") && name.ends_with(".slice")) ||
+           (owner && owner->kind == OwnerKind::pod);
+}
+
+/// As systemd writes it down, for its own systemd-oomd. A tenant's own cgroups can't say it.
+Preference preference_of(const Cgroups &cgroups, const std::string &path,
+                         const CgroupFolder &folder) {
+    const auto is_set = [&](const char *name) {
+        const auto value = attribute_of(cgroups, path, name);
+
+        return value && (*value == "1" || *value == "yes" || *value == "true");
+    };
+
+    if (folder.owner != 0)
+        return Preference::none;
+    if (is_set("user.oomd_omit") || is_set("trusted.oomd_omit"))
+        return Preference::omit;
+    return is_set("user.oomd_avoid") || is_set("trusted.oomd_avoid") ? Preference::avoid
+                                                                     : Preference::none;
+}
+
+std::optional<std::uint64_t> current_memory(const Cgroups &cgroups, const std::string &path,
+                                            const Account *account) {
+    return account != nullptr && account->memory_current ? account->memory_current
+                                                         : cgroups.number(path, "memory.current");
+}
+
+/// Memory of a cgroup that would be free if its processes ended, but for what the driver took:
+/// page cache is available anyway, and tmpfs stays.
+std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path, const Account *account,
+                           std::uint64_t current) {
     const std::uint64_t charged = account != nullptr ? account->charged : 0;
 
-    if (!current || *current < charged + small)
+    if (current < charged + small)
         return 0;
 
     const auto stat = cgroups.keyed(path, "memory.stat");
-    std::uint64_t cache = 0;
-    for (const char *key : {"active_file", "inactive_file", "slab_reclaimable"}) {
+    std::uint64_t stays = charged;
+    for (const char *key : {"active_file", "inactive_file", "slab_reclaimable", "shmem"}) {
         const auto found = stat.find(key);
 
-        cache += found == stat.end() ? 0 : found->second;
+        stays += found == stat.end() ? 0 : found->second;
     }
-    return *current - std::min(*current, charged + cache);
+    return current - std::min(current, stays);
+}
+
+/// Whether a process is in it; true where the kernel doesn't say.
+bool is_populated(const Cgroups &cgroups, const std::string &path) {
+    const auto events = cgroups.keyed(path, "cgroup.events");
+    const auto populated = events.find("populated");
+
+    return populated == events.end() || populated->second != 0;
 }
 
 std::vector<pid_t> processes_below(const Cgroups &cgroups, const std::string &path) {
-    const auto top = cgroups.directory(path);
     std::vector<pid_t> pids;
-    std::error_code error;
-    const auto add = [&](const std::filesystem::path &directory) {
-        std::ifstream procs(directory / "cgroup.procs");
 
-        for (pid_t pid = 0; procs >> pid;)
-            pids.push_back(pid);
-    };
+    walk_cgroups(cgroups, path, [&](const std::string &each) {
+        if (const auto directory = cgroups.directory(each)) {
+            std::ifstream procs(*directory / "cgroup.procs");
 
-    if (!top)
-        return pids;
-    add(*top);
-    for (std::filesystem::recursive_directory_iterator at(*top, error), end; !error && at != end;
-         at.increment(error)) {
-        if (at->is_directory(error))
-            add(at->path());
-    }
+            for (pid_t pid = 0; procs >> pid;)
+                pids.push_back(pid);
+        }
+        return true;
+    });
     return pids;
 }
 
+/// So many are published: more is nothing that a person reads.
+constexpr std::size_t most_published = 64;
+
+Json to_json(const Suspect &suspect) {
+    static constexpr const char *kinds[] = {"shared", "unit", "tenant"};
+    static constexpr const char *preferences[] = {"none", "avoid", "omit"};
+    const Holder &holder = suspect.holder;
+
+    return {{"path", holder.path},
+            {"kind", kinds[static_cast<std::size_t>(holder.kind)]},
+            {"driver_bytes", holder.driver},
+            {"other_bytes", holder.other},
+            {"grown_bytes", suspect.grown},
+            {"within_s", suspect.within.count()},
+            {"over_soft_bytes", suspect.over_soft},
+            {"preference", preferences[static_cast<std::size_t>(holder.preference)]},
+            {"candidate", suspect.passed_by.empty()},
+            {"reason", suspect.passed_by}};
+}
+
 } // namespace
+
+bool may_write_cgroups(const Cgroups &cgroups) {
+    const auto own = cgroups.directory(cgroups.of_self());
+
+    return own && faccessat(AT_FDCWD, (*own / "cgroup.procs").c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+Json event_of(const Guard::Action &action, const std::string &line, bool failed, bool dry_run) {
+    Json event{{"type", "guard"},
+               {"step", action.nobody ? "none" : name_of(action.step)},
+               {"undo", action.undo},
+               {"dry_run", dry_run},
+               {"failed", failed},
+               {"obtainable_bytes", action.obtainable},
+               {"floor_bytes", action.floor},
+               {"pressure_percent", action.pressure},
+               {"for_ms", action.for_.count()},
+               {"size_bytes", action.bytes},
+               {"text", line}};
+
+    if (action.suspect) {
+        const Suspect &suspect = *action.suspect;
+
+        event.update({{"path", suspect.holder.path},
+                      {"driver_bytes", suspect.holder.driver},
+                      {"other_bytes", suspect.holder.other},
+                      {"grown_bytes", suspect.grown},
+                      {"within_s", suspect.within.count()},
+                      {"over_soft_bytes", suspect.over_soft}});
+    }
+    return event;
+}
 
 GuardHost::GuardHost(Connection &connection, Machine &machine, Tell tell)
     : connection_(connection),
@@ -105,11 +188,13 @@ GuardHost::GuardHost(Connection &connection, Machine &machine, Tell tell)
       state_(machine.root() / "run/umacctd/guard") {}
 
 void GuardHost::set(const std::optional<GuardPolicy> &policy) {
-    stop();
     // Who holds what usually is worth knowing on.
     if (guard_ && policy && guard_->policy() == *policy)
         return;
+    stop();
     guard_.reset();
+    std::error_code ignored;
+    std::filesystem::remove(machine_.root() / ranking_file, ignored);
     if (!policy)
         return;
     guard_.emplace(*policy, machine_.meminfo().total(), machine_.cgroups().of_self());
@@ -118,12 +203,6 @@ void GuardHost::set(const std::optional<GuardPolicy> &policy) {
 void GuardHost::stop() {
     if (guard_)
         act(guard_->release());
-}
-
-bool GuardHost::may_act() const {
-    const auto own = machine_.cgroups().directory(machine_.cgroups().of_self());
-
-    return own && faccessat(AT_FDCWD, (*own / "cgroup.procs").c_str(), W_OK, AT_EACCESS) == 0;
 }
 
 std::optional<Guard::Time> GuardHost::due() const {
@@ -135,12 +214,16 @@ void GuardHost::run() {
     const auto pressure = guard_->policy().pressure ? machine_.pressure() : std::nullopt;
 
     reserve_ = status.reserve;
-    if (guard_->read(
+    if (!guard_->read(
             {.time = std::chrono::steady_clock::now(),
              .available = status.available,
              .reserve = status.reserve,
              .waited_us = pressure ? std::optional(pressure->some.total_us) : std::nullopt}))
-        act(guard_->decide(holders()));
+        return;
+
+    const std::vector<Holder> holders = this->holders();
+    act(guard_->decide(holders));
+    publish(holders);
 }
 
 std::vector<Holder> GuardHost::holders() {
@@ -148,52 +231,102 @@ std::vector<Holder> GuardHost::holders() {
     const std::vector<Account> accounts = connection_.module().accounts();
     std::unordered_map<std::string_view, const Account *> by_path;
     std::vector<Holder> holders;
-    std::string whole; // the last one: nobody looks inside
 
     for (const Account &account : accounts)
         by_path.emplace(account.path, &account);
-    cgroups.for_each([&](const std::string &path) {
-        if (path == "/" || (!whole.empty() && is_below(path, whole)))
-            return;
-        // Whoever has nothing below it holds what it has itself.
-        if (!holders.empty() && !is_below(path, holders.back().path))
-            holders.back().whole = true;
+    walk_cgroups(cgroups, cgroups.mount().root, [&](const std::string &path) {
+        if (path == "/")
+            return true;
+        const auto folder = folder_of(cgroups, path);
+        if (!folder)
+            return false;
 
         const auto found = by_path.find(path);
         const Account *account = found == by_path.end() ? nullptr : found->second;
-        Holder &holder = holders.emplace_back();
+        const std::uint64_t driver = account != nullptr ? account->usage : 0;
+        const auto current = current_memory(cgroups, path, account);
+        const bool unit = is_whole(path) || (folder->is_leaf && !path.ends_with(".slice"));
+        const bool tenant = !unit && is_tenant(path, *folder);
+        Holder holder;
         holder.path = path;
-        holder.whole = is_whole(path);
-        whole = holder.whole ? path : "";
-        if (account != nullptr) {
-            holder.id = account->id;
-            holder.driver = account->usage;
+        holder.id = folder->id;
+        holder.driver = driver;
+
+        // Below one that holds little nobody holds more. Without the memory controller's own
+        // figure there may be somebody.
+        const bool is_small = current && *current < small && driver < small;
+        holder.kind = unit ? HolderKind::unit : tenant ? HolderKind::tenant : HolderKind::shared;
+        if (account != nullptr)
             holder.soft = account->soft;
+        if (!is_small && holder.kind != HolderKind::shared) {
+            if (!is_populated(cgroups, path))
+                return true;
+            holder.other = other_memory(cgroups, path, account, current.value_or(0));
+            holder.preference = preference_of(cgroups, path, *folder);
         }
-        holder.other = other_memory(cgroups, path, account);
+        if (holder.kind != HolderKind::shared)
+            holders.push_back(std::move(holder));
+        // Nobody looks inside a unit: it is acted against as a whole.
+        return !unit && !is_small;
     });
-    if (!holders.empty())
-        holders.back().whole = true;
     return holders;
 }
 
+void GuardHost::publish(const std::vector<Holder> &holders) const {
+    Json candidates = Json::array();
+
+    for (const Suspect &suspect : guard_->ranking(holders)) {
+        if (candidates.size() == most_published)
+            break;
+        candidates.push_back(to_json(suspect));
+    }
+    Json steps = Json::array();
+    for (const GuardStep step : guard_->policy().steps)
+        steps.push_back(name_of(step));
+    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now().time_since_epoch());
+    // Who can't be told what the guard sees is told that it is old.
+    static_cast<void>(replace_file(machine_.root() / ranking_file,
+                                   json_text({{"as_of_us", now.count()},
+                                              {"obtainable_bytes", guard_->obtainable()},
+                                              {"floor_bytes", guard_->floor()},
+                                              {"pressure_percent", guard_->pressure()},
+                                              {"short", guard_->is_short()},
+                                              {"dry_run", guard_->policy().dry_run},
+                                              {"steps", steps},
+                                              {"candidates", candidates},
+                                              {"last", last_}})));
+}
+
 void GuardHost::act(const std::vector<Guard::Action> &actions) {
+    const bool dry = guard_->policy().dry_run;
+
     for (const Guard::Action &action : actions) {
-        const bool dry = guard_->policy().dry_run;
+        std::string line = (dry && !action.nobody ? "guard would: " : "guard: ") + action.text();
+        bool failed = false;
 
         try {
-            if (!dry) {
+            if (!dry && !action.nobody) {
                 note(action);
                 perform(action);
             }
-            if (!action.again)
-                tell_(action, (dry ? "guard would: " : "guard: ") + action.text(), false);
         } catch (const Error &error) {
             if (action.step == GuardStep::freeze && !action.undo)
                 std::erase(frozen_, action.path());
-            if (!action.again)
-                tell_(action, fmt::format("guard can't {}: {}", action.text(), error.what()), true);
+            line = fmt::format("guard can't {}: {}", action.text(), error.what());
+            failed = true;
         }
+        if (action.again)
+            continue;
+        const Json event = event_of(action, line, failed, dry);
+        last_ = {{"time", json_document("").at("time")},
+                 {"step", event.at("step")},
+                 {"undo", action.undo},
+                 {"dry_run", dry},
+                 {"failed", failed},
+                 {"path", action.path()},
+                 {"text", line}};
+        tell_(event, line, failed);
     }
 }
 
@@ -302,29 +435,37 @@ void GuardHost::recover() {
     if (!file || raised_ || !frozen_.empty())
         return;
     const auto undo = [this](const Guard::Action &action, const std::string &done) {
+        std::string line = "guard: " + done + ", left by the one before";
+        bool failed = false;
+
         try {
             perform(action);
-            tell_(action, "guard: " + done + ", left by the one before", false);
         } catch (const Error &error) {
-            tell_(action, fmt::format("guard can't undo it: {}: {}", done, error.what()), true);
+            line = fmt::format("guard can't undo it: {}: {}", done, error.what());
+            failed = true;
         }
+        tell_(event_of(action, line, failed, false), line, failed);
     };
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> reserve;
     for (std::string word; file >> word;) {
         std::uint64_t from = 0;
         std::uint64_t to = 0;
         Suspect suspect;
 
         if (word == "reserve") {
-            // Somebody else may have set it since.
-            if (file >> from >> to && connection_.module().status().reserve == to)
-                undo({.step = GuardStep::reserve, .undo = true, .suspect = {}, .bytes = from},
-                     "the reserve is " + format_size(from) + " again");
+            if (file >> from >> to)
+                reserve.emplace(from, to);
         } else if (std::getline(file >> std::ws, suspect.holder.path) &&
                    machine_.cgroups().exists(suspect.holder.path)) {
             undo({.step = GuardStep::freeze, .undo = true, .suspect = suspect},
                  printable(suspect.holder.path) + " is thawed");
         }
     }
+    // Last: without the module there is no reserve, and nobody stays frozen for want of it.
+    // Somebody else may have set it since.
+    if (reserve && connection_.module().status().reserve == reserve->second)
+        undo({.step = GuardStep::reserve, .undo = true, .suspect = {}, .bytes = reserve->first},
+             "the reserve is " + format_size(reserve->first) + " again");
     std::filesystem::remove(state_, ignored);
 }
 

@@ -9,17 +9,25 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "daemon/guard.h"
+#include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/module.h"
 
 namespace umacct {
 
+/// Whether the system lets this process write to cgroups.
+bool may_write_cgroups(const Cgroups &cgroups);
+
+/// What was done, to whom, and the numbers that led to it. line: the same for people.
+Json event_of(const Guard::Action &action, const std::string &line, bool failed, bool dry_run);
+
 class GuardHost {
 public:
-    /// Takes what was done, in words, or why it could not be.
-    using Tell =
-        std::function<void(const Guard::Action &action, const std::string &line, bool failed)>;
+    /// Takes what was done, for programs and in words, or why it could not be.
+    using Tell = std::function<void(const Json &event, const std::string &line, bool failed)>;
 
     GuardHost(Connection &connection, Machine &machine, Tell tell);
 
@@ -33,16 +41,13 @@ public:
     /// Undoes all that was done.
     void stop();
 
-    /// Whether the system lets it write to cgroups.
-    bool may_act() const;
-
     /// When to call run(), if ever.
     std::optional<Guard::Time> due() const;
 
     /// Throws Error where there is nothing to read.
     void run();
 
-    /// What everybody holds.
+    /// What everybody holds: of those that may be acted against, and groups of them.
     std::vector<Holder> holders();
 
 private:
@@ -52,12 +57,15 @@ private:
     void signal(const std::string &path) const;
     void note(const Guard::Action &action);
     void write_state() const;
+    /// For "umacct guard": as it stands now.
+    void publish(const std::vector<Holder> &holders) const;
 
     Connection &connection_;
     Machine &machine_;
     Tell tell_;
     std::optional<Guard> guard_;
     std::filesystem::path state_; ///< the file
+    Json last_;                   ///< what was done last
     std::vector<std::string> frozen_;
     std::uint64_t reserve_ = 0; ///< that the module had at the last reading
     std::optional<std::pair<std::uint64_t, std::uint64_t>> raised_; ///< from, to

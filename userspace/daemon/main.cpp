@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "lib/error.h"
+#include "lib/module/announcements.h"
 #include "lib/module/transport.h"
 
 int main(int argc, char **argv) {
@@ -17,7 +18,7 @@ int main(int argc, char **argv) {
     app.set_version_flag("-V,--version", "umacctd " UMACCT_VERSION);
     try {
         app.parse(argc, argv);
-        umacct::Daemon(umacct::connect_netlink, "/proc", "/").run();
+        umacct::Daemon(umacct::connect_netlink, umacct::listen_to_controller(), "/proc", "/").run();
         return 0;
     } catch (const CLI::ParseError &error) {
         return app.exit(error) == 0 ? 0 : static_cast<int>(umacct::Failure::usage);

@@ -818,6 +818,35 @@ TEST_F(App, EveryVerbPrintsWhatItsSchemaSays) {
     EXPECT_EQ(run_json({"reserve", "--json"})["available_bytes"], 2 * gib);
 }
 
+TEST_F(App, WhomTheGuardWouldActAgainst) {
+    EXPECT_EQ(run({"guard"}).out, "off\n");
+    EXPECT_EQ(run_json({"guard", "--json"})["on"], false);
+    sandbox_.write(
+        "run/umacctd/ranking",
+        R"({"as_of_us":0,"obtainable_bytes":2147483648,"floor_bytes":4294967296,)"
+        R"("pressure_percent":0.0,"short":true,"dry_run":false,"steps":["freeze","kill"],)"
+        R"("candidates":[{"path":"/a.service","kind":"unit","driver_bytes":1073741824,)"
+        R"("other_bytes":0,"grown_bytes":1073741824,"within_s":1200,)"
+        R"("over_soft_bytes":0,"preference":"none","candidate":true,"reason":""},)"
+        R"({"path":"/b.service","kind":"unit","driver_bytes":0,"other_bytes":4096,)"
+        R"("grown_bytes":0,"within_s":1200,"over_soft_bytes":0,"preference":"omit",)"
+        R"("candidate":false,"reason":"its unit has ManagedOOMPreference=omit"}],)"
+        R"("last":{"time":"2026-11-25T08:00:00.000000000Z","step":"freeze",)"
+        R"("undo":false,"dry_run":false,"failed":false,"path":"/a.service",)"
+        R"("text":"guard: freeze /a.service"}})");
+    const std::string out = run({"guard"}).out;
+    EXPECT_NE(out.find("on: freeze, kill; available 2.00 GiB, floor 4.00 GiB: memory is short"),
+              std::string::npos)
+        << out;
+    EXPECT_LT(out.find("/a.service"), out.find("/b.service"));
+    EXPECT_NE(out.find("ManagedOOMPreference=omit"), std::string::npos) << out;
+    EXPECT_NE(out.find("last, at 2026-11-25T08:00:00.000000000Z: guard: freeze"), std::string::npos)
+        << out;
+    EXPECT_EQ(run_json({"guard", "--json"})["candidates"][0]["path"], "/a.service");
+    sandbox_.write("run/umacctd/ranking", "{");
+    EXPECT_EQ(run({"guard"}).code, 1);
+}
+
 TEST_F(App, ASchemaThatAllowsEverythingWouldBeNone) {
     json document = json::parse(run({"ls", "--json"}).out);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/host/cgroup_watch.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -48,6 +49,14 @@ namespace umacct {
 namespace {
 
 using Paths = std::vector<std::string>;
+
+Paths paths(const std::vector<CgroupWatch::Gone> &gone) {
+    Paths paths;
+
+    for (const CgroupWatch::Gone &each : gone)
+        paths.push_back(each.path);
+    return paths;
+}
 
 class CgroupWatchTest : public testing::Test {
 protected:
@@ -106,13 +115,13 @@ TEST_F(CgroupWatchTest, WhatGoesAndComesAgain) {
 
     watch.take();
     remove("/a");
-    EXPECT_EQ(watch.take().gone, Paths{"/a"});
+    EXPECT_EQ(paths(watch.take().gone), Paths{"/a"});
     sandbox_.add_cgroup("/a");
     EXPECT_EQ(watch.take().appeared, Paths{"/a"});
     remove("/a");
     sandbox_.add_cgroup("/a");
     const CgroupWatch::Changes both = watch.take();
-    EXPECT_EQ(both.gone, Paths{"/a"});
+    EXPECT_EQ(paths(both.gone), Paths{"/a"});
     EXPECT_EQ(both.appeared, Paths{"/a"});
 }
 
@@ -127,7 +136,7 @@ TEST_F(CgroupWatchTest, WhatGoesLateDoesNotTakeItsSuccessorAlong) {
         remove("/a");
         sandbox_.add_cgroup("/a");
         const CgroupWatch::Changes both = watch.take();
-        EXPECT_EQ(both.gone, Paths{"/a"});
+        EXPECT_EQ(paths(both.gone), Paths{"/a"});
         EXPECT_EQ(both.appeared, Paths{"/a"});
     }
     EXPECT_TRUE(watch.take().gone.empty()) << "the first was gone before";
@@ -141,7 +150,7 @@ TEST_F(CgroupWatchTest, WhatGoesLateDoesNotTakeItsSuccessorAlong) {
     sandbox_.add_cgroup("/a/b");
     EXPECT_EQ(watch.take().appeared, Paths{"/a/b"});
     remove("/a");
-    const Paths gone = watch.take().gone;
+    const Paths gone = paths(watch.take().gone);
     EXPECT_EQ(std::set(gone.begin(), gone.end()), (std::set<std::string>{"/a", "/a/b"}));
 }
 
@@ -161,13 +170,13 @@ TEST_F(CgroupWatchTest, WhereTheKernelLostEventsEverythingIsLookedAt) {
         sandbox_.add_cgroup("/comes");
     }
     const CgroupWatch::Changes changes = watch.take();
-    EXPECT_EQ(std::set(changes.gone.begin(), changes.gone.end()),
-              (std::set<std::string>{"/again", "/goes"}));
+    const Paths gone = paths(changes.gone);
+    EXPECT_EQ(std::set(gone.begin(), gone.end()), (std::set<std::string>{"/again", "/goes"}));
     EXPECT_EQ(std::set(changes.appeared.begin(), changes.appeared.end()),
               (std::set<std::string>{"/again", "/comes"}));
     EXPECT_FALSE(changes.trouble);
     remove("/stays");
-    EXPECT_EQ(watch.take().gone, Paths{"/stays"});
+    EXPECT_EQ(paths(watch.take().gone), Paths{"/stays"});
 }
 
 TEST_F(CgroupWatchTest, WhereTheKernelHasNoRoomTheyAreLookedForAtIntervals) {
@@ -196,7 +205,7 @@ TEST_F(CgroupWatchTest, WhereTheKernelHasNoRoomTheyAreLookedForAtIntervals) {
     watch.look_now();
     changes = watch.take();
     EXPECT_EQ(changes.appeared, Paths{"/b/e"});
-    EXPECT_EQ(changes.gone, Paths{"/b/c"});
+    EXPECT_EQ(paths(changes.gone), Paths{"/b/c"});
     EXPECT_FALSE(changes.recovered);
 
     full = false;
@@ -228,6 +237,51 @@ TEST_F(CgroupWatchTest, OnesThatNestTooDeepToBeNamed) {
     }
     sandbox_.add_cgroup("/other");
     EXPECT_EQ(watch.take().appeared, Paths{"/other"});
+}
+
+/// What the process has for itself, in KiB.
+std::uint64_t resident_memory() {
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t all = 0;
+    std::uint64_t resident = 0;
+
+    file >> all >> resident;
+    return resident * static_cast<std::uint64_t>(getpagesize()) / 1024;
+}
+
+TEST_F(CgroupWatchTest, ManyWithLongPathsTakeLittleAndComeInParts) {
+    constexpr int all = 4000;
+    std::string top;
+    for (int i = 0; i < 12; ++i)
+        top += '/' + std::string(250, static_cast<char>('a' + i));
+    sandbox_.add_cgroup(top);
+    CgroupWatch watch(cgroups_);
+
+    do {
+        watch.take();
+    } while (watch.due());
+    const std::uint64_t before = resident_memory();
+    for (int i = 0; i < all; ++i)
+        sandbox_.add_cgroup(top + '/' + std::to_string(i) + std::string(240, 'x'));
+    std::size_t came = 0;
+    std::size_t most = 0;
+    // As they are told, and as they are when everything is looked at.
+    for (const bool looks : {false, true}) {
+        if (looks)
+            watch.look_now();
+        do {
+            const CgroupWatch::Changes changes = watch.take();
+
+            came += changes.appeared.size();
+            most = std::max(most, changes.appeared.size());
+            if (changes.appeared.empty())
+                break;
+        } while (true);
+    }
+    EXPECT_EQ(came, all);
+    EXPECT_LT(most, 600U);
+    // Each path has 3,262 letters, of which 254 are its own.
+    EXPECT_LT(resident_memory() - before, all * 3) << "KiB";
 }
 
 } // namespace

@@ -15,7 +15,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "lib/error.h"
 #include "lib/host/file_descriptor.h"
+#include "tests/fake_announcements.h"
 #include "tests/fake_module.h"
 #include "tests/sandbox.h"
 
@@ -45,9 +47,11 @@ protected:
             Daemon(
                 [this] {
                     ++connected_;
+                    if (!loaded_)
+                        throw Error(Failure::missing, "the umacct kernel module is not loaded");
                     return fake_.connect();
                 },
-                sandbox_.proc(), sandbox_.root())
+                announcements_.listen(), sandbox_.proc(), sandbox_.root())
                 .run();
         });
         ASSERT_TRUE(eventually([this] { return connected_ > 0; }));
@@ -66,31 +70,57 @@ protected:
         return true;
     }
 
-    /// It begins by connecting for the cgroups that there are, and then to listen.
-    bool connects_anew() {
-        return eventually([this] { return connected_ > 2; });
+    /// How often it connected until all that it does at its start is done.
+    int settled() {
+        const int before = announcements_.taken();
+
+        announcements_.announce({});
+        EXPECT_TRUE(eventually([&] { return announcements_.taken() > before; }));
+        return connected_;
     }
 
     test::Sandbox sandbox_;
     test::FakeModule fake_;
+    test::FakeAnnouncements announcements_;
+    std::atomic<bool> loaded_ = true;
     std::atomic<int> connected_ = 0; ///< how often
+    std::atomic<int> went_ = 0;      ///< the same
     std::thread thread_;
 };
 
-TEST_F(DaemonTest, ThatTheModuleWentIsHeardBehindWhatItToldBefore) {
-    // As many as the module tells in two seconds.
-    for (std::uint64_t i = 0; i < 100; ++i)
-        fake_.to_receive.push_back({.events = {test::encode(Event{.sequence = i})}});
+TEST_F(DaemonTest, AModuleThatIsLoadedAnewIsToldEverything) {
     start();
-    EXPECT_TRUE(connects_anew());
+    const int before = settled();
+    announcements_.announce({.unloaded = true, .loaded = true});
+    EXPECT_TRUE(eventually([&] { return connected_ > before; }));
 }
 
-TEST_F(DaemonTest, WhereEventsWereLostItIsAskedAnew) {
-    fake_.to_receive = {{.overrun = true}, {.none = true}, {.none = true}, {.none = true},
-                        {.none = true},    {.none = true}, {.none = true}, {.none = true},
-                        {.none = true},    {.none = true}, {.none = true}, {.none = true}};
+TEST_F(DaemonTest, AnOverrunCostsNothing) {
     start();
-    EXPECT_TRUE(connects_anew());
+    const int before = settled();
+    const int taken = announcements_.taken();
+    const std::size_t changes = fake_.changes.size();
+    for (int i = 1; i <= 3; ++i) {
+        announcements_.announce({.overrun = true});
+        ASSERT_TRUE(eventually([&] { return announcements_.taken() >= taken + i; }));
+    }
+    EXPECT_FALSE(fake_.subscribed) << "what a tenant causes events of isn't heard at all";
+    tell(SIGTERM);
+    thread_.join();
+    EXPECT_EQ(connected_, before);
+    EXPECT_EQ(fake_.changes.size(), changes) << "nothing is set again";
+}
+
+TEST_F(DaemonTest, WithoutAModuleItWaitsForOneWithoutAskingForIt) {
+    loaded_ = false;
+    start();
+    const int before = settled();
+    // It would have been asked for each second.
+    std::this_thread::sleep_for(2500ms);
+    EXPECT_EQ(connected_, before);
+    loaded_ = true;
+    announcements_.announce({.loaded = true});
+    EXPECT_TRUE(eventually([&] { return connected_ > before; }));
 }
 
 TEST_F(DaemonTest, ItOutlivesAModuleThatGoesWhileANameIsAwaited) {
@@ -98,12 +128,41 @@ TEST_F(DaemonTest, ItOutlivesAModuleThatGoesWhileANameIsAwaited) {
 
     sandbox_.write("etc/umacct.toml", "[[rule]]\ncontainer='llm'\nhard='1G'\n");
     sandbox_.add_cgroup("/machine.slice/libpod-" + id + ".scope");
-    fake_.to_receive.resize(10000, {.none = true});
-    fake_.on_change = [] { throw Error(Failure::missing, "the fake module goes"); };
+    fake_.on_change = [this] {
+        ++went_;
+        throw Error(Failure::missing, "the fake module goes");
+    };
     start();
     sandbox_.write("var/lib/containers/storage/overlay-containers/containers.json",
                    R"([{"id":")" + id + R"(","names":["llm"]}])");
-    EXPECT_TRUE(connects_anew());
+    ASSERT_TRUE(eventually([this] { return went_ > 0; }));
+    const int before = connected_;
+    announcements_.announce({.unloaded = true, .loaded = true});
+    EXPECT_TRUE(eventually([&] { return connected_ > before; }));
+}
+
+TEST_F(DaemonTest, AStartThatFindsABadPolicyTakesTheLastGoodOne) {
+    start();
+    settled();
+    tell(SIGTERM);
+    thread_.join();
+    ASSERT_FALSE(fake_.changes.empty());
+    fake_.changes.clear();
+    connected_ = 0;
+
+    sandbox_.write("etc/umacct.toml", "[[rule]]\ncgroup='/a'\nhrad='1G'\n");
+    start();
+    settled();
+    tell(SIGTERM);
+    thread_.join();
+    ASSERT_FALSE(fake_.changes.empty());
+    EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_HARD), 1ULL << 30);
+
+    // What it kept is no more than what it was given.
+    std::filesystem::remove_all(sandbox_.root() / "var/lib/umacctd");
+    EXPECT_THROW(Daemon([this] { return fake_.connect(); }, announcements_.listen(),
+                        sandbox_.proc(), sandbox_.root()),
+                 PolicyError);
 }
 
 /// What systemd is told, and shows as the service's state.
@@ -118,8 +177,6 @@ protected:
         EXPECT_EQ(
             bind(socket_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof(address)), 0);
         setenv("NOTIFY_SOCKET", path.c_str(), 1);
-        // It stays.
-        fake_.to_receive.resize(10000, {.none = true});
     }
 
     void TearDown() override {
@@ -147,7 +204,8 @@ TEST_F(ToldState, WhatBecameOfAReload) {
     EXPECT_TRUE(says("1 rule in force"));
 
     fake_.refuse_with = EINVAL;
-    sandbox_.write("etc/umacct.toml", "[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    sandbox_.write("etc/umacct.toml", "[machine]\nreserve='2G'\n[[rule]]\ncgroup='/a'\n"
+                                      "hard='1G'\n");
     tell(SIGHUP);
     EXPECT_TRUE(says("1 rule, as before; another policy was refused: the fake module refuses"))
         << last_;

@@ -3,11 +3,17 @@
 #include "daemon/guard_host.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "daemon/guard_thread.h"
 #include "daemon/policy.h"
+#include "lib/host/umacctd.h"
 #include "tests/fake_module.h"
 #include "tests/sandbox.h"
 
@@ -86,9 +92,8 @@ protected:
     Connection connection_{[this] { return fake_.connect(); }};
     Machine machine_{sandbox_.proc(), sandbox_.proc().parent_path()};
     std::vector<std::string> told_;
-    GuardHost host_{
-        connection_, machine_,
-        [this](const Guard::Action &, const std::string &line, bool) { told_.push_back(line); }};
+    GuardHost host_{connection_, machine_,
+                    [this](const Json &, const std::string &line, bool) { told_.push_back(line); }};
 };
 
 TEST_F(GuardHostTest, KnowsWhatEachHoldsOnce) {
@@ -104,7 +109,7 @@ TEST_F(GuardHostTest, KnowsWhatEachHoldsOnce) {
     llm.memory_current = 7 * gib; // with what is charged, and with page cache
     sandbox_.write(sandbox_.cgroup_mount() / "system.slice/llm.service/memory.stat",
                    "anon 1\nfile 999999999\nactive_file 1073741824\ninactive_file 1073741824\n"
-                   "slab_reclaimable 0\n");
+                   "slab_reclaimable 0\nshmem 536870912\n");
 
     const std::vector<Holder> holders = host_.holders();
     const auto of = [&](const std::string &path) {
@@ -114,12 +119,61 @@ TEST_F(GuardHostTest, KnowsWhatEachHoldsOnce) {
         return found == holders.end() ? Holder{} : *found;
     };
     EXPECT_EQ(of(service).driver, 10 * gib);
-    EXPECT_EQ(of(service).other, 1 * gib);
-    EXPECT_TRUE(of(service).whole);
+    EXPECT_EQ(of(service).other, gib / 2) << "without what is charged, page cache and tmpfs";
+    EXPECT_EQ(of(service).kind, HolderKind::unit);
+    EXPECT_EQ(of(service).id, account(service).id);
     EXPECT_EQ(of("/system.slice/llm.service/inner").path, ""); // nobody looks inside
-    EXPECT_FALSE(of("/system.slice").whole);
-    EXPECT_FALSE(of("/user.slice/user-1000.slice/user@1000.service").whole);
-    EXPECT_TRUE(of("/user.slice/user-1000.slice/user@1000.service/app.slice/a.service").whole);
+    const std::string user = "/user.slice/user-1000.slice";
+    const std::string manager = user + "/user@1000.service";
+    for (const std::string shared : {"/", "/system.slice", "/user.slice"})
+        EXPECT_EQ(of(shared).path, "") << shared << " is of several tenants";
+    EXPECT_EQ(of(user).kind, HolderKind::tenant);
+    EXPECT_EQ(of(manager).kind, HolderKind::tenant);
+    EXPECT_EQ(of(manager + "/app.slice/a.service").kind, HolderKind::unit);
+}
+
+TEST_F(GuardHostTest, IdentityIsTheCgroupsOwnAlsoWithoutAnAccount) {
+    const std::string path = "/system.slice/leaky.service";
+    const auto id = [&] {
+        for (const Holder &each : host_.holders()) {
+            if (each.path == path)
+                return each.id;
+        }
+        return std::uint64_t{0};
+    };
+
+    const std::uint64_t first = sandbox_.add_cgroup(path);
+    EXPECT_EQ(id(), first);
+    // Kept, so that its number isn't given out again: the kernel does so by itself.
+    std::filesystem::rename(sandbox_.cgroup_mount() / path.substr(1), sandbox_.root() / "removed");
+    EXPECT_EQ(id(), 0U);
+    const std::uint64_t second = sandbox_.add_cgroup(path);
+    EXPECT_NE(first, second);
+    EXPECT_EQ(id(), second);
+}
+
+TEST_F(GuardHostTest, WhatNoProcessIsInIsNobodysToDieFor) {
+    account(service).usage = gib;
+    sandbox_.write(sandbox_.cgroup_mount() / "system.slice/llm.service/cgroup.events",
+                   "populated 0\nfrozen 0\n");
+    EXPECT_TRUE(std::ranges::none_of(host_.holders(),
+                                     [](const Holder &each) { return each.path == service; }));
+}
+
+TEST_F(GuardHostTest, ItSaysWhatItSeesForUmacctGuard) {
+    leak(policy({GuardStep::freeze}));
+
+    std::ifstream file(machine_.root() / ranking_file);
+    const Json seen = Json::parse(file);
+    EXPECT_EQ(seen.at("obtainable_bytes"), 2 * gib);
+    EXPECT_EQ(seen.at("floor_bytes"), 4 * gib);
+    EXPECT_EQ(seen.at("steps"), Json::array({"freeze"}));
+    EXPECT_EQ(seen.at("candidates").at(0).at("path"), service);
+    EXPECT_EQ(seen.at("candidates").at(0).at("driver_bytes"), 20 * gib);
+    EXPECT_EQ(seen.at("candidates").at(0).at("candidate"), true);
+    EXPECT_EQ(seen.at("last").at("step"), "freeze");
+    host_.set(std::nullopt);
+    EXPECT_FALSE(std::filesystem::exists(machine_.root() / ranking_file));
 }
 
 TEST_F(GuardHostTest, FreezesAndThaws) {
@@ -174,7 +228,7 @@ TEST_F(GuardHostTest, WhatOneLeftTheNextUndoes) {
     EXPECT_EQ(file(service, "cgroup.freeze"), "1");
     EXPECT_EQ(fake_.status.reserve, 5 * gib);
 
-    GuardHost next(connection_, machine_, [](const Guard::Action &, const std::string &, bool) {});
+    GuardHost next(connection_, machine_, [](const Json &, const std::string &, bool) {});
     next.recover();
     EXPECT_EQ(file(service, "cgroup.freeze"), "0");
     EXPECT_EQ(fake_.status.reserve, gib);
@@ -198,6 +252,43 @@ TEST_F(GuardHostTest, WithoutAPolicyItIsOff) {
     host_.set(std::nullopt);
     EXPECT_FALSE(host_.due());
     EXPECT_EQ(file(service, "cgroup.freeze"), "0");
+}
+
+TEST_F(GuardHostTest, InItsThreadItActsUndoesAndEnds) {
+    std::atomic<int> told = 0;
+    const auto eventually = [](const auto &is_so) {
+        for (int i = 0; i < 1000 && !is_so(); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return is_so();
+    };
+    GuardThread thread([this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root(),
+                       [&](const Json &, const std::string &, bool) { ++told; });
+    GuardPolicy keeps = policy({GuardStep::freeze});
+
+    keeps.release_ns = 60'000'000'000;
+    account(service).usage = 20 * gib;
+    thread.set(keeps);
+    thread.module_is(true);
+    // What is there at its first look has grown by nothing; what comes has.
+    ASSERT_TRUE(
+        eventually([this] { return std::filesystem::exists(sandbox_.root() / ranking_file); }));
+    thread.pause();
+    cgroup("/system.slice/new.service");
+    account("/system.slice/new.service").usage = 9 * gib;
+    fake_.status.available = 3 * gib;
+    thread.set(keeps);
+    ASSERT_TRUE(
+        eventually([this] { return file("/system.slice/new.service", "cgroup.freeze") == "1"; }));
+    thread.pause();
+    EXPECT_EQ(file("/system.slice/new.service", "cgroup.freeze"), "0");
+    thread.set(keeps);
+    ASSERT_TRUE(
+        eventually([this] { return file("/system.slice/new.service", "cgroup.freeze") == "1"; }));
+    // Without the module nobody stays frozen.
+    thread.module_is(false);
+    EXPECT_TRUE(
+        eventually([this] { return file("/system.slice/new.service", "cgroup.freeze") == "0"; }));
+    EXPECT_GE(told, 4);
 }
 
 } // namespace

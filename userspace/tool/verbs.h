@@ -46,6 +46,7 @@ Action add_charge(CLI::App &verb);
 Action add_complete(CLI::App &verb);
 Action add_config(CLI::App &verb);
 Action add_doctor(CLI::App &verb);
+Action add_guard(CLI::App &verb);
 Action add_headroom(CLI::App &verb);
 Action add_limit(CLI::App &verb);
 Action add_ls(CLI::App &verb);

@@ -5,19 +5,17 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <umacct.h>
 
 #include "lib/error.h"
+#include "lib/host/cgroup_tree.h"
 #include "lib/host/file_descriptor.h"
 
 namespace umacct {
@@ -54,20 +52,6 @@ std::optional<std::string> without_prefix(std::string_view path, std::string_vie
     if (path.front() != '/')
         return std::nullopt;
     return std::string(path);
-}
-
-struct CloseDirectory {
-    void operator()(DIR *directory) const { closedir(directory); }
-};
-
-/// Not a recursive_directory_iterator: it ends the whole walk at a directory that vanishes.
-void visit_subtree(const std::filesystem::path &directory, const std::string &path,
-                   const std::function<void(const std::string &)> &visit) {
-    std::error_code ignored;
-
-    visit(path);
-    for (const std::string &child : folders_in(directory, ignored))
-        visit_subtree(directory / child, join_path(path, child), visit);
 }
 
 } // namespace
@@ -143,13 +127,11 @@ bool Cgroups::exists(std::string_view path) const {
 }
 
 std::uint64_t Cgroups::id(std::string_view path) const {
-    const auto directory = this->directory(path);
+    const auto folder = folder_of(*this, path);
 
-    struct stat info {};
-
-    if (!directory || stat(directory->c_str(), &info) != 0)
+    if (!folder)
         throw Error(Failure::failed, fmt::format("there is no cgroup {}", path));
-    return info.st_ino;
+    return folder->id;
 }
 
 std::optional<std::string> Cgroups::of_pid(std::uint32_t pid) const {
@@ -217,36 +199,10 @@ void Cgroups::write(std::string_view path, const char *file, std::string_view te
 }
 
 void Cgroups::for_each(const std::function<void(const std::string &)> &visit) const {
-    visit_subtree(mount().point, mount().root, visit);
-}
-
-std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error) {
-    std::vector<std::string> names;
-
-    error.clear();
-    // Not std::filesystem's iterator: asked what an entry is, links apart, it asks the kernel of
-    // each file, which has said so already.
-    const std::unique_ptr<DIR, CloseDirectory> directory(opendir(folder.c_str()));
-    while (directory) {
-        errno = 0;
-        const dirent *entry = readdir(directory.get());
-        if (entry == nullptr)
-            break;
-        const std::string_view name = entry->d_name;
-
-        struct stat info {};
-
-        if (name == "." || name == "..")
-            continue;
-        if (entry->d_type == DT_DIR ||
-            (entry->d_type == DT_UNKNOWN &&
-             fstatat(dirfd(directory.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-             S_ISDIR(info.st_mode)))
-            names.emplace_back(name);
-    }
-    if (errno != 0)
-        error.assign(errno, std::generic_category());
-    return names;
+    walk_cgroups(*this, mount().root, [&visit](const std::string &path) {
+        visit(path);
+        return true;
+    });
 }
 
 std::string_view base_name(std::string_view path) {

@@ -12,13 +12,19 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "lib/host/cgroup_tree.h"
+
 namespace umacct {
 
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t buffer_bytes = 65536;
+/// Some hundreds of events.
+constexpr std::size_t buffer_bytes = 8192;
+
+/// Of the changes that are taken at a time, but for those of one reading.
+constexpr std::size_t most_at_once = 256;
 
 constexpr auto look_again_after = 10s;
 /// So many times as long as the looking took, at least.
@@ -40,19 +46,31 @@ CgroupWatch::CgroupWatch(const Cgroups &cgroups)
         throw error_of(errno);
 }
 
+std::string CgroupWatch::path_of(const Node &node) {
+    return node.parent == nullptr ? node.name : join_path(path_of(*node.parent), node.name);
+}
+
 CgroupWatch::Changes CgroupWatch::take() {
     alignas(inotify_event) std::array<char, buffer_bytes> buffer{};
     Changes changes;
 
     if (scan_ == 0 || (due_ && *due_ <= Clock::now()))
         scan(changes);
-    for (;;) {
-        const ssize_t size = read(inotify_.get(), buffer.data(), buffer.size());
+    while (changes.appeared.size() + changes.gone.size() < most_at_once) {
+        // What is made in a folder from when it is followed is told; what was made before is
+        // looked for.
+        if (!left_.empty()) {
+            look_on(changes);
+            continue;
+        }
+        if (std::exchange(scanning_, false))
+            finish_scan(changes);
 
+        const ssize_t size = read(inotify_.get(), buffer.data(), buffer.size());
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && errno == EAGAIN)
-            return changes;
+            break;
         if (size <= 0)
             throw error_of(errno);
         for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
@@ -62,34 +80,26 @@ CgroupWatch::Changes CgroupWatch::take() {
             take_event(event->wd, event->mask, event->len > 0 ? event->name : "", changes);
         }
     }
+    return changes;
 }
 
 void CgroupWatch::take_event(int watch, std::uint32_t mask, const char *name, Changes &changes) {
-    const auto at = paths_.find(watch);
+    const auto at = nodes_.find(watch);
 
     if ((mask & IN_Q_OVERFLOW) != 0) {
         scan(changes);
-    } else if (at == paths_.end()) {
+    } else if (at == nodes_.end()) {
+        // It was followed by another of its name by then.
         return;
     } else if ((mask & IN_IGNORED) != 0) {
-        const auto followed = followed_.find(at->second);
-
-        // It comes when the last who had the folder open closes it: by then another may have
-        // that name.
-        if (followed != followed_.end() && followed->second.watch == watch) {
-            // What came and went meanwhile is not there.
-            std::erase(changes.appeared, at->second);
-            changes.gone.push_back(at->second);
-            followed_.erase(followed);
-        }
-        paths_.erase(at);
+        remove(*at->second, changes);
     } else if ((mask & IN_CREATE) != 0) {
-        follow(join_path(at->second, name), changes);
+        follow(at->second, name, changes);
     }
 }
 
-/// What is made in it from here on is told; what was made in it before is looked for here.
-void CgroupWatch::follow(const std::string &path, Changes &changes) {
+void CgroupWatch::follow(Node *parent, const std::string &name, Changes &changes) {
+    const std::string path = parent == nullptr ? name : join_path(path_of(*parent), name);
     const auto directory = cgroups_.directory(path);
 
     if (!directory)
@@ -102,84 +112,120 @@ void CgroupWatch::follow(const std::string &path, Changes &changes) {
             return;
         fail(errno, changes);
     }
-    note(path, watch, changes);
 
-    std::error_code error;
-    const std::vector<std::string> children = folders_in(*directory, error);
-    if (error && error != std::errc::no_such_file_or_directory &&
-        error != std::errc::no_such_device) {
-        whole_ = false;
-        fail(error.value(), changes);
+    const auto folder = folder_of(cgroups_, path);
+    // It went meanwhile, which nobody tells where it isn't watched.
+    if (!folder && watch < 0)
+        return;
+
+    std::shared_ptr<Node> node = root_;
+    if (parent != nullptr) {
+        const auto found = parent->children.find(name);
+        node = found == parent->children.end() ? nullptr : found->second;
     }
-    // No folder is open meanwhile: whoever makes cgroups chooses how deep they go.
-    for (const std::string &child : children)
-        follow(join_path(path, child), changes);
+    const bool same = node && (node->watch < 0 || watch < 0 ? folder && node->id == folder->id
+                                                            : node->watch == watch);
+    if (node && !same) {
+        remove(*node, changes);
+        node.reset();
+    }
+    if (!node) {
+        node = std::make_shared<Node>();
+        node->name = name;
+        node->parent = parent;
+        if (parent == nullptr)
+            root_ = node;
+        else
+            parent->children.emplace(node->name, node);
+        changes.appeared.push_back(path);
+    }
+    if (node->watch >= 0 && node->watch != watch)
+        nodes_.erase(node->watch);
+    node->watch = watch;
+    node->id = folder ? folder->id : node->id;
+    node->scan = scan_;
+    if (watch >= 0)
+        nodes_.insert_or_assign(watch, node.get());
+    left_.push_back({.node = node, .names = {}});
 }
 
-void CgroupWatch::note(const std::string &path, int watch, Changes &changes) {
-    const auto [at, is_new] = followed_.try_emplace(path);
-    Followed &followed = at->second;
-    std::uint64_t id = 0;
+void CgroupWatch::look_on(Changes &changes) {
+    Left &left = left_.back();
+    const auto node = left.node.lock();
+    const auto directory = node ? cgroups_.directory(path_of(*node)) : std::nullopt;
 
-    if (watch < 0 || (!is_new && followed.watch < 0)) {
-        try {
-            id = cgroups_.id(path);
-        } catch (const Error &) {
-            // It went meanwhile, which nobody tells.
-            if (is_new)
-                followed_.erase(at);
-            return;
+    if (directory && !left.names) {
+        std::error_code error;
+
+        left.names = folders_in(*directory, error);
+        if (error && error != std::errc::no_such_file_or_directory &&
+            error != std::errc::no_such_device) {
+            whole_ = false;
+            fail(error.value(), changes);
         }
     }
-
-    const bool same = !is_new && (followed.watch < 0 ? followed.id == id : followed.watch == watch);
-    if (!same && !is_new) {
-        std::erase(changes.appeared, path);
-        changes.gone.push_back(path);
+    if (!directory || left.names->empty()) {
+        left_.pop_back();
+        return;
     }
-    if (!same)
-        changes.appeared.push_back(path);
-    if (watch >= 0)
-        paths_.insert_or_assign(watch, path);
-    followed = {.watch = watch, .id = watch < 0 ? id : 0, .scan = scan_};
+    const std::string name = std::move(left.names->back());
+    left.names->pop_back();
+    follow(node.get(), name, changes);
+}
+
+void CgroupWatch::forget(Node &node, Changes &changes) {
+    for (const auto &[name, child] : node.children)
+        forget(*child, changes);
+    const std::string path = path_of(node);
+    // What came and went meanwhile is not there.
+    std::erase(changes.appeared, path);
+    changes.gone.push_back({path, node.id});
+    nodes_.erase(node.watch);
+}
+
+void CgroupWatch::remove(Node &node, Changes &changes) {
+    forget(node, changes);
+    if (node.parent == nullptr)
+        root_.reset();
+    else
+        node.parent->children.erase(std::string_view(node.name));
 }
 
 void CgroupWatch::scan(Changes &changes) {
-    const auto began = Clock::now();
-
     ++scan_;
+    scanning_ = true;
+    scan_began_ = Clock::now();
     whole_ = true;
     due_.reset();
-    follow(cgroups_.mount().root, changes);
+    left_.clear();
+    follow(nullptr, cgroups_.mount().root, changes);
+}
+
+void CgroupWatch::finish_scan(Changes &changes) {
     // Who could not be looked at is not gone.
-    if (whole_)
-        forget_unseen(changes);
+    if (whole_ && root_)
+        forget_unseen(*root_, changes);
     if (due_) {
         const auto now = Clock::now();
 
-        due_ = now + std::max<Clock::duration>(look_again_after, (now - began) * least_pause);
+        due_ = now + std::max<Clock::duration>(look_again_after, (now - scan_began_) * least_pause);
     } else if (std::exchange(told_, false)) {
         changes.trouble.reset();
         changes.recovered = true;
     }
 }
 
-void CgroupWatch::forget_unseen(Changes &changes) {
-    for (auto at = followed_.begin(); at != followed_.end();) {
-        if (at->second.scan == scan_) {
-            ++at;
-            continue;
-        }
-        changes.gone.push_back(at->first);
-        at = followed_.erase(at);
-    }
-    std::erase_if(changes.appeared,
-                  [&](const std::string &path) { return !followed_.contains(path); });
-    std::erase_if(paths_, [&](const auto &each) {
-        const auto followed = followed_.find(each.second);
+void CgroupWatch::forget_unseen(Node &node, Changes &changes) {
+    std::vector<std::shared_ptr<Node>> unseen;
 
-        return followed == followed_.end() || followed->second.watch != each.first;
-    });
+    for (const auto &[name, child] : node.children) {
+        if (child->scan == scan_)
+            forget_unseen(*child, changes);
+        else
+            unseen.push_back(child);
+    }
+    for (const auto &each : unseen)
+        remove(*each, changes);
 }
 
 void CgroupWatch::fail(int code, Changes &changes) {

@@ -13,6 +13,9 @@
 
 namespace umacct {
 
+/// What its guard sees, below root: one JSON object, written anew with each look.
+constexpr const char *ranking_file = "run/umacctd/ranking";
+
 /// That there is one umacctd, and which process it is: it holds a lock for as long as it runs,
 /// and the kernel tells whose lock that is.
 class Instance {

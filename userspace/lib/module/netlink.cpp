@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/module/transport.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <system_error>
 
 #include <netlink/errno.h>
@@ -17,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "lib/error.h"
+#include "lib/module/announcements.h"
 
 namespace umacct {
 
@@ -174,6 +177,28 @@ int receive_datagram(nl_sock *socket, const std::function<void(nlmsghdr *)> &vis
     return size;
 }
 
+/// What the controller says of the module; other families' are none of ours.
+struct FamilyEvent {
+    bool is_there = false;
+    int number = -1;
+};
+
+std::optional<FamilyEvent> family_event(nlmsghdr *header) {
+    if (header->nlmsg_type != GENL_ID_CTRL || nlmsg_datalen(header) < int{GENL_HDRLEN})
+        return std::nullopt;
+
+    const auto *genl = static_cast<const genlmsghdr *>(nlmsg_data(header));
+    const Payload payload = payload_of(header);
+    const bool is_there = genl->cmd == CTRL_CMD_NEWFAMILY;
+    if ((!is_there && genl->cmd != CTRL_CMD_DELFAMILY) ||
+        text_of(find(payload, CTRL_ATTR_FAMILY_NAME)) != UMACCT_FAMILY_NAME)
+        return std::nullopt;
+    const nlattr *number = find(payload, CTRL_ATTR_FAMILY_ID);
+    return FamilyEvent{
+        .is_there = is_there,
+        .number = is_there && number != nullptr && nla_len(number) >= 2 ? nla_get_u16(number) : -1};
+}
+
 /// In another network namespace one can join the group, and hears nothing.
 bool in_initial_network_namespace() {
     const std::filesystem::path settings = "/proc/sys/net/core";
@@ -240,7 +265,7 @@ public:
         const int size = receive_datagram(events_.get(), [&](nlmsghdr *header) {
             if (header->nlmsg_type == family_)
                 received.events.push_back(payload_of(header));
-            else if (header->nlmsg_type == GENL_ID_CTRL && removes_family(header))
+            else if (const auto event = family_event(header); event && !event->is_there)
                 received.gone = true;
         });
         // ENOBUFS and ENOMEM are one to libnl, and mean the same here.
@@ -313,19 +338,64 @@ private:
         return nlmsg_hdr(message.get())->nlmsg_seq;
     }
 
-    static bool removes_family(nlmsghdr *header) {
-        const auto *genl = static_cast<const genlmsghdr *>(nlmsg_data(header));
-
-        return genl->cmd == CTRL_CMD_DELFAMILY &&
-               text_of(find(payload_of(header), CTRL_ATTR_FAMILY_NAME)) == UMACCT_FAMILY_NAME;
-    }
-
     Socket socket_;
     int family_;
     Socket events_;
 };
 
+class Controller : public Announcements {
+public:
+    Controller() : socket_(open_socket()) {
+        nl_socket_disable_seq_check(socket_.get());
+        // Its group has the number of the family itself, in every kernel.
+        if (nl_socket_add_membership(socket_.get(), GENL_ID_CTRL) < 0 ||
+            nl_socket_set_nonblocking(socket_.get()) < 0)
+            throw_socket("listening for the module");
+        family_ = std::max(resolve(), -1);
+    }
+
+    int fd() const override { return nl_socket_get_fd(socket_.get()); }
+
+    News take() override {
+        News news;
+
+        for (int size = 1; size > 0 || size == -NLE_INTR || size == -NLE_NOMEM;) {
+            size = receive_datagram(socket_.get(), [&](nlmsghdr *header) {
+                if (const auto event = family_event(header))
+                    become(event->number, news);
+            });
+            if (size == -NLE_NOMEM)
+                news.overrun = true;
+            else if (size < 0 && size != -NLE_AGAIN && size != -NLE_INTR)
+                throw_socket("listening for the module");
+        }
+        // What was lost shows in the number: the kernel gives each family another.
+        if (news.overrun)
+            become(resolve(), news);
+        return news;
+    }
+
+private:
+    static int resolve() { return genl_ctrl_resolve(open_socket().get(), UMACCT_FAMILY_NAME); }
+
+    void become(int number, News &news) {
+        number = std::max(number, -1);
+        if (number == family_)
+            return;
+        news.unloaded = news.unloaded || family_ >= 0;
+        news.loaded = number >= 0;
+        family_ = number;
+    }
+
+    Socket socket_;
+    int family_ = -1; ///< its number; negative where it isn't loaded
+};
+
 } // namespace
+
+std::unique_ptr<Announcements> listen_to_controller() {
+    return std::make_unique<Controller>();
+}
 
 std::unique_ptr<Transport> connect_netlink() {
     return std::make_unique<Netlink>();

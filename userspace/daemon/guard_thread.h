@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The guard in a thread of its own, with a connection of its own: however many cgroups come and
+/// go, and however long it takes to set their limits, it looks when it is due.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "daemon/guard_host.h"
+
+namespace umacct {
+
+class GuardThread {
+public:
+    /// tell is called from the thread.
+    GuardThread(Connection::Connect connect, std::filesystem::path proc, std::filesystem::path root,
+                GuardHost::Tell tell);
+    GuardThread(const GuardThread &) = delete;
+    GuardThread &operator=(const GuardThread &) = delete;
+    GuardThread(GuardThread &&) = delete;
+    GuardThread &operator=(GuardThread &&) = delete;
+    /// Undoes all that was done.
+    ~GuardThread();
+
+    /// From then on, as that policy says; without one it does nothing. Signals go to whoever
+    /// called this first.
+    void set(const std::optional<GuardPolicy> &policy);
+
+    /// Whether the module is loaded. Where it isn't nothing is seen, and nobody stays frozen.
+    void module_is(bool there);
+
+    /// Undoes all that was done, and waits until it is; it looks again after set().
+    void pause();
+
+private:
+    /// What is asked of it.
+    struct Wanted {
+        std::optional<GuardPolicy> policy;
+        bool there = false;
+        bool paused = false;
+        bool ends = false;
+    };
+
+    void run();
+    /// Asks for something else than before.
+    void want(Wanted wanted);
+    /// Whether it went well.
+    bool turn(GuardHost &host, Connection &connection, const Wanted &wanted, bool is_new);
+
+    Connection::Connect connect_;
+    std::filesystem::path proc_;
+    std::filesystem::path root_;
+    GuardHost::Tell tell_;
+    int failures_ = 0; ///< one after the other; the thread's own
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Wanted wanted_;              ///< by mutex_, as the two below
+    std::uint64_t asked_ = 0;    ///< how often something else was wanted
+    std::uint64_t answered_ = 0; ///< up to where that is so
+    std::thread thread_;
+};
+
+} // namespace umacct
