@@ -13,12 +13,12 @@
  *  - Attributes are only ever added. A reader ignores what it doesn't know; a
  *    writer that sends what the module doesn't know gets -EINVAL and an
  *    extended ack that names the attribute, and nothing is changed.
- *  - Whoever lacks CAP_SYS_ADMIN in the initial user namespace sees the
- *    accounts of its own cgroup's subtree and the clients in it, and may change
- *    nothing. In the root of the v2 hierarchy, which is nobody's own, it sees
- *    none. Its status has versions, states and reasons; USAGE, CHARGED,
- *    MANAGED and METADATA of its own subtree; and no other number. The family
- *    answers in every network namespace.
+ *  - CAP_SYS_ADMIN in the initial user namespace sees and may change all;
+ *    CAP_DAC_READ_SEARCH there sees all. Others see the accounts and clients of
+ *    their own cgroup's subtree, and in the root of the v2 hierarchy, which is
+ *    nobody's own, none. Their status has versions, states and reasons; USAGE,
+ *    CHARGED, MANAGED and METADATA of that subtree; and no other number. The
+ *    family answers in every network namespace.
  *  - What a view changes of /proc/meminfo, MEMORY_* of a status have as it is,
  *    whatever view the caller has: who decides by the machine's memory takes
  *    it from there.

@@ -50,6 +50,28 @@ as_tenant nltest deny "$(cgroup_id tenant)" >"$TEST_DIR/out" 2>&1
 check "whatever a user sends is refused unless it is its own to read" [ $? -eq 0 ]
 sed 's/^/# /' "$TEST_DIR/out"
 
+# Who may read every file may read every account, which is what an exporter of metrics needs; it
+# changes nothing with that.
+as_reader() { # COMMAND...: as a user with CAP_DAC_READ_SEARCH alone
+	in_cgroup tenant runas -r $UNPRIVILEGED "$@"
+}
+
+settings() {
+	umacct show --json "$(cgroup_path neighbour)" | grep -o '"hard_bytes":[^,}]*'
+}
+
+is "CAP_DAC_READ_SEARCH is enough to read what a neighbour holds" \
+	"$(as_reader umacct show --json "$(cgroup_path neighbour)" | json_field system)" $((3 * MIB))
+is "and the machine's reserve" "$(as_reader umacct reserve --json | json_field reserve_bytes)" 0
+before=$(settings)
+as_reader umacct limit "$(cgroup_path neighbour)" --hard 8M >/dev/null 2>"$TEST_DIR/err"
+is "it is not enough to limit anybody" "$?" 4
+as_reader umacct reserve 64M >/dev/null 2>"$TEST_DIR/err"
+is "nor to set the reserve" "$?" 4
+is "nothing has changed" "$(settings)" "$before"
+check "nor the reserve" status_is reserve 0
+as_reader timeout 20 umacct watch >/dev/null 2>"$TEST_DIR/err"
+is "nor to listen to what happens to others" "$?" 4
 # What a tenant chose looks like no other column and no other line of debugfs.
 odd=$(printf 'a b\033c')
 program=$(printf 'r\nm x')

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/exporter.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -18,14 +20,13 @@
 #include "daemon/log.h"
 #include "daemon/policy.h"
 #include "lib/error.h"
+#include "lib/text.h"
 
 namespace umacct {
 
 namespace {
 
-constexpr unsigned int longest_idle_s = 10;
-constexpr unsigned int most_connections = 16;
-constexpr int backlog = 16;
+constexpr int backlog = 128;
 constexpr std::size_t usual_top = 50;
 
 MHD_Result handle(void *self, MHD_Connection *connection, const char *url, const char *method,
@@ -42,9 +43,24 @@ MHD_Result handle(void *self, MHD_Connection *connection, const char *url, const
     if (response == nullptr)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.type);
+    // One that waits for a next request would count as one that is slow.
+    MHD_add_response_header(response, "Connection", "close");
     const MHD_Result queued = MHD_queue_response(connection, answer.status, response);
     MHD_destroy_response(response);
     return queued;
+}
+
+/// Who is at the other end of a socket in the file system; empty for TCP.
+std::optional<uid_t> user_at(int fd) {
+    ucred peer{};
+    socklen_t size = sizeof(peer);
+    int domain = 0;
+    socklen_t domain_size = sizeof(domain);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) != 0 || domain != AF_UNIX ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return std::nullopt;
+    return peer.uid;
 }
 
 template <class Address>
@@ -77,34 +93,132 @@ Exporter::Exporter(Connection &connection, Machine &machine, std::size_t top,
                    const std::vector<int> &sockets)
     : connection_(connection), machine_(machine), top_(top) {
     for (const int fd : sockets) {
-        servers_.emplace_back(MHD_start_daemon(
-            MHD_USE_EPOLL, 0, nullptr, nullptr, handle, this, MHD_OPTION_LISTEN_SOCKET, fd,
-            MHD_OPTION_CONNECTION_LIMIT, most_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-            longest_idle_s, MHD_OPTION_END));
-        if (!servers_.back())
-            throw Error(Failure::failed, "the HTTP server does not start");
+        int listens = 0;
+        socklen_t size = sizeof(listens);
+
+        sockets_.emplace_back(fd);
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+            throw Error(Failure::failed, "the exporter was given no socket that listens");
     }
+    const MHD_NotifyConnectionCallback noticed = [](void *self, MHD_Connection *which, void **state,
+                                                    MHD_ConnectionNotificationCode what) {
+        notice(self, which, state, what);
+    };
+    // Connections are taken here, and handed on, where it is known whose they are.
+    server_.reset(MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr,
+                                   handle, this, MHD_OPTION_CONNECTION_LIMIT,
+                                   static_cast<unsigned int>(2 * most),
+                                   MHD_OPTION_NOTIFY_CONNECTION, noticed, this, MHD_OPTION_END));
+    if (!server_)
+        throw Error(Failure::failed, "the HTTP server does not start");
 }
 
 std::vector<int> Exporter::fds() const {
-    std::vector<int> fds;
+    std::vector<int> fds{MHD_get_daemon_info(server_.get(), MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd};
 
-    for (const auto &server : servers_)
-        fds.push_back(MHD_get_daemon_info(server.get(), MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd);
+    for (const FileDescriptor &socket : sockets_)
+        fds.push_back(socket.get());
     return fds;
 }
 
 void Exporter::run() {
-    for (const auto &server : servers_)
-        MHD_run(server.get());
+    for (const FileDescriptor &socket : sockets_)
+        take(socket.get());
+    close_overdue();
+    MHD_run(server_.get());
+}
+
+std::optional<Exporter::Clock::time_point> Exporter::due() const {
+    std::optional<Clock::time_point> first;
+
+    for (const auto &[ignored, client] : clients_)
+        first = std::min(first.value_or(client.since + longest), client.since + longest);
+    return first;
+}
+
+void Exporter::notice(void *self, MHD_Connection *connection, void ** /*state*/, int what) {
+    const MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED && info != nullptr)
+        static_cast<Exporter *>(self)->clients_.erase(info->connect_fd);
+}
+
+/// All that wait at once: who comes in a flood of another user's is among them.
+void Exporter::take(int listener) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof(from);
+
+    for (int i = 0; i < backlog; ++i) {
+        const int fd = accept4(listener, reinterpret_cast<sockaddr *>(&from), &size,
+                               SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+
+        const std::optional<uid_t> user = user_at(fd);
+        make_room(user);
+        clients_[fd] = {.user = user, .since = Clock::now()};
+        // It is the server's from here on, which closes it also where it does not take it.
+        if (MHD_add_connection(server_.get(), fd, reinterpret_cast<sockaddr *>(&from), size) !=
+            MHD_YES)
+            clients_.erase(fd);
+        size = sizeof(from);
+    }
+}
+
+std::size_t Exporter::count_of(const std::optional<uid_t> &user) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        clients_, [&](const auto &each) { return each.second.user == user; }));
+}
+
+/// The user's oldest ends, or, of all users, that of the one who has most.
+void Exporter::make_room(const std::optional<uid_t> &user) {
+    const auto is_full = [&] { return count_of(user) >= most_of_user || clients_.size() >= most; };
+    std::optional<uid_t> whose = user;
+
+    // Those that have sent their request are answered first, which makes room, too.
+    if (is_full())
+        MHD_run(server_.get());
+    if (!is_full())
+        return;
+    if (count_of(user) < most_of_user) {
+        for (const auto &[ignored, client] : clients_) {
+            if (count_of(client.user) > count_of(whose))
+                whose = client.user;
+        }
+    }
+    auto oldest = clients_.end();
+    for (auto each = clients_.begin(); each != clients_.end(); ++each) {
+        if (each->second.user == whose &&
+            (oldest == clients_.end() || each->second.since < oldest->second.since))
+            oldest = each;
+    }
+    if (oldest != clients_.end())
+        end(oldest);
+}
+
+void Exporter::close_overdue() {
+    const Clock::time_point now = Clock::now();
+
+    for (auto each = clients_.begin(); each != clients_.end();) {
+        const auto client = each++;
+
+        if (client->second.since + longest <= now)
+            end(client);
+    }
+}
+
+void Exporter::end(std::map<int, Client>::iterator client) {
+    shutdown(client->first, SHUT_RDWR);
+    clients_.erase(client);
 }
 
 Exporter::Answer Exporter::answer(std::string_view method, std::string_view url,
                                   std::string_view accept) {
     const bool open = accept.find("application/openmetrics-text") != std::string_view::npos;
 
-    if (method != "GET")
-        return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET\n"};
+    if (method != "GET" && method != "HEAD")
+        return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET and HEAD\n"};
     if (url != "/metrics")
         return {.status = MHD_HTTP_NOT_FOUND, .body = "the metrics are at /metrics\n"};
     try {
@@ -114,7 +228,8 @@ Exporter::Answer Exporter::answer(std::string_view method, std::string_view url,
                 .body = metrics_text(
                     connection_, machine_,
                     {.format = open ? MetricsFormat::openmetrics : MetricsFormat::prometheus,
-                     .top = top_})};
+                     .top = top_,
+                     .recent = &recent_})};
     } catch (const Error &error) {
         log_error(error);
         connection_.reset();
@@ -151,8 +266,16 @@ int listen_at_path(const std::string &path) {
     if (path.size() >= sizeof(address.sun_path))
         throw Error(Failure::usage, fmt::format("{} is too long for a socket", path));
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    // Of one who is gone; of one who isn't, its clients are ours from here on.
-    unlink(path.c_str());
+
+    struct stat there {};
+
+    // A socket is an earlier exporter's, whose clients are ours from here on; a file is somebody's.
+    if (lstat(path.c_str(), &there) == 0) {
+        if (!S_ISSOCK(there.st_mode))
+            throw Error(Failure::failed,
+                        fmt::format("{} is there already, and is no socket", printable(path)));
+        unlink(path.c_str());
+    }
     const int fd = listen_at(address, path);
     chmod(path.c_str(), 0660);
     return fd;

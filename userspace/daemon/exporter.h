@@ -2,23 +2,38 @@
 /// Answers HTTP requests for the metrics, on sockets that it was given.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <deque>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "daemon/metrics.h"
+#include "lib/host/file_descriptor.h"
 
 struct MHD_Connection;
 struct MHD_Daemon;
 
 namespace umacct {
 
+/// Nobody keeps another from being answered: a connection is for one request, and is closed
+/// when that has taken too long; each user has so many, and at one more the user's oldest ends.
 class Exporter {
 public:
+    using Clock = std::chrono::steady_clock;
+
+    /// For a request and its answer, from when the connection is taken.
+    static constexpr std::chrono::milliseconds longest{2000};
+    static constexpr std::size_t most_of_user = 8;
+    static constexpr std::size_t most = 128;
+
     /// sockets: which listen already; they are closed with it. Throws Error.
     Exporter(Connection &connection, Machine &machine, std::size_t top,
              const std::vector<int> &sockets);
@@ -26,6 +41,8 @@ public:
     /// Readable when run() has something to do.
     std::vector<int> fds() const;
     void run();
+    /// When to run() besides, if ever.
+    std::optional<Clock::time_point> due() const;
 
     struct Answer {
         unsigned int status = 0;
@@ -41,17 +58,33 @@ private:
         void operator()(MHD_Daemon *daemon) const;
     };
 
+    struct Client {
+        std::optional<uid_t> user; ///< empty over TCP, which doesn't tell: those are one user's
+        Clock::time_point since;
+    };
+
+    static void notice(void *self, MHD_Connection *connection, void **state, int what);
+    void take(int listener);
+    std::size_t count_of(const std::optional<uid_t> &user) const;
+    void make_room(const std::optional<uid_t> &user);
+    void close_overdue();
+    /// The server closes it when it finds that.
+    void end(std::map<int, Client>::iterator client);
+
     Connection &connection_;
     Machine &machine_;
     std::size_t top_;
-    std::vector<std::unique_ptr<MHD_Daemon, Stop>> servers_;
+    std::deque<FileDescriptor> sockets_;
+    RecentAccounts recent_;
+    std::map<int, Client> clients_; ///< by descriptor
+    std::unique_ptr<MHD_Daemon, Stop> server_;
 };
 
 /// How many accounts are told one by one: as was asked for, as the policy below root says, or 50.
 std::size_t top_of(std::optional<std::size_t> asked, const std::filesystem::path &root);
 
-/// Sockets that listen: at 127.0.0.1; and in the file system, for the owner and the group.
-/// Throw Error.
+/// Sockets that listen: at 127.0.0.1, for everybody on the machine; and in the file system, for
+/// the owner and the group. Throw Error, also where something else than a socket is there.
 int listen_at_port(std::uint16_t port);
 int listen_at_path(const std::string &path);
 

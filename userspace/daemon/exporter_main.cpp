@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <optional>
 
@@ -24,7 +26,7 @@ struct Options {
     bool print = false;
 };
 
-constexpr int watchdog_ms = 10000;
+constexpr std::chrono::milliseconds watchdog{10000};
 
 void serve(umacct::Connection &connection, umacct::Machine &machine, const Options &options) {
     const umacct::FileDescriptor signals = umacct::take_signals();
@@ -42,7 +44,12 @@ void serve(umacct::Connection &connection, umacct::Machine &machine, const Optio
 
     sd_notify(0, "READY=1");
     while (files[0].revents == 0) {
-        if (poll(files.data(), files.size(), watchdog_ms) < 0 && errno != EINTR)
+        const auto now = umacct::Exporter::Clock::now();
+        const auto until = std::min(now + watchdog, exporter.due().value_or(now + watchdog));
+        const auto patience = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+
+        if (poll(files.data(), files.size(), std::max(0, static_cast<int>(patience.count()))) < 0 &&
+            errno != EINTR)
             throw umacct::Error(umacct::Failure::failed, "poll failed");
         exporter.run();
         sd_notify(0, "WATCHDOG=1");
@@ -52,23 +59,24 @@ void serve(umacct::Connection &connection, umacct::Machine &machine, const Optio
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app("umacct-exporter gives Prometheus the memory that NVIDIA's driver takes, at\n"
-                 "http://127.0.0.1:PORT/metrics or at a socket in the file system.",
+    CLI::App app("umacct-exporter gives Prometheus the memory that NVIDIA's driver takes: at\n"
+                 "/metrics, over a socket in the file system or a port of 127.0.0.1.",
                  "umacct-exporter");
     Options options;
 
     app.set_version_flag("-V,--version", "umacct-exporter " UMACCT_VERSION);
-    app.add_option("-p,--port", options.port, "listen there, at 127.0.0.1");
-    app.add_option("-s,--socket", options.socket, "listen at that path");
+    app.add_option("-s,--socket", options.socket, "listen at that path, for its owner and group");
+    app.add_option("-p,--port", options.port, "listen at 127.0.0.1, for everybody on this machine")
+        ->check(CLI::Range(1, 65535));
     app.add_option("-t,--top", options.top,
-                   "accounts to tell one by one, rather than as the policy says; 50 unless told");
+                   "accounts to tell one by one, rather than as the policy says; default: 50");
     app.add_flag("-P,--print", options.print,
                  "print the metrics and end, for node_exporter's text files");
     try {
         app.parse(argc, argv);
         if (!options.print && !options.port && !options.socket)
             throw umacct::Error(umacct::Failure::usage, "where to listen is missing",
-                                "--port 9752, --socket PATH, or --print");
+                                "--socket PATH, --port 9752, or --print");
         umacct::Connection connection(umacct::connect_netlink);
         umacct::Machine machine("/proc", "/", umacct::connect_netlink);
         if (options.print)

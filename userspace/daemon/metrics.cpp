@@ -153,33 +153,91 @@ void write_hooks(Writer &to, const std::vector<Hook> &hooks) {
     each([](const Hook &hook) { return hook.missed; });
 }
 
+/// No label is longer: cgroups' names are for tenants to choose.
+constexpr std::size_t longest_label = 200;
+
+std::string bounded(std::string text) {
+    if (text.size() > longest_label)
+        text = text.substr(0, longest_label) + "...";
+    return text;
+}
+
+/// What is too long ends in the cgroup's id, so that no two are the same.
+std::string cgroup_label(const Account &account) {
+    return account.path.size() > longest_label
+               ? fmt::format("{}{}", bounded(account.path), account.id)
+               : account.path;
+}
+
+/// The cgroup, and what is known of whom it is for.
+Labels labels_of(const Account &account, const Owners &owners) {
+    const auto owner = owners.nearest(account.path);
+    Labels labels{{"cgroup", cgroup_label(account)}};
+    const auto add = [&](const char *name, const std::string &text) {
+        if (!text.empty())
+            labels.emplace_back(name, bounded(text));
+    };
+
+    if (!owner)
+        return labels;
+    if (owner->kind == OwnerKind::unit)
+        add("unit", owner->id);
+    add("namespace", owner->kube_namespace);
+    add("pod", owner->pod);
+    if (owner->kind == OwnerKind::container)
+        add("container", !owner->container.empty() ? owner->container
+                         : !owner->name.empty()    ? owner->name
+                                                   : owner->id.substr(0, 12));
+    return labels;
+}
+
 void write_account_figures(Writer &to, const Owners &owners, std::span<const Account> shown) {
     std::vector<std::string> labels;
 
-    for (const Account &account : shown) {
-        const auto owner = owners.nearest(account.path);
-
-        labels.push_back(in_braces(
-            {{"cgroup", account.path}, {"owner", owner ? owner->label() : std::string()}}));
-    }
+    labels.reserve(shown.size());
+    for (const Account &account : shown)
+        labels.push_back(in_braces(labels_of(account, owners)));
     for (const Figure<Account> &figure : account_figures)
         write_figure(to, figure, shown, labels);
 }
 
+/// Those that hold something or have a limit, the ones that hold most first.
+std::vector<Account *> worth_telling(std::vector<Account> &accounts) {
+    std::vector<Account *> some;
+
+    for (Account &account : accounts) {
+        if (account.usage > 0 || account.hard || account.soft)
+            some.push_back(&account);
+    }
+    // The order is one for accounts that hold the same, too: a series is there or not.
+    std::ranges::sort(some, [](const Account *a, const Account *b) {
+        return a->usage != b->usage ? a->usage > b->usage : a->path < b->path;
+    });
+    return some;
+}
+
 void write_accounts(Writer &to, const Owners &owners, std::vector<Account> accounts,
-                    std::size_t top) {
-    const std::size_t shown = std::min(top, accounts.size());
-    const auto split = accounts.begin() + static_cast<std::ptrdiff_t>(shown);
+                    const MetricsOptions &options) {
+    const auto now = RecentAccounts::Clock::now();
+    std::vector<Account> shown;
     std::uint64_t rest = 0;
 
-    // The order is one for accounts that hold the same, too: a series is there or not.
-    std::ranges::partial_sort(accounts, split, [](const Account &a, const Account &b) {
-        return a.usage != b.usage ? a.usage > b.usage : a.path < b.path;
-    });
-    std::for_each(split, accounts.end(), [&](const Account &account) { rest += account.local; });
-    write_account_figures(to, owners, std::span(accounts).first(shown));
+    for (const Account &account : accounts)
+        rest += account.local;
+    if (options.recent != nullptr)
+        options.recent->forget(now);
+    for (Account *account : worth_telling(accounts)) {
+        if (shown.size() == options.top)
+            break;
+        if (options.recent != nullptr &&
+            !options.recent->take(cgroup_label(*account), RecentAccounts::spare * options.top, now))
+            continue;
+        rest -= account->local;
+        shown.push_back(std::move(*account));
+    }
+    write_account_figures(to, owners, shown);
     to.one("rest_accounts", Kind::gauge, "", "Accounts that are not told one by one.",
-           accounts.size() - shown);
+           accounts.size() - shown.size());
     to.one("rest_local", Kind::gauge, "bytes", "What those hold.", rest);
 }
 
@@ -221,6 +279,17 @@ std::optional<Answers> ask(Connection &connection) {
 
 } // namespace
 
+void RecentAccounts::forget(Clock::time_point now) {
+    std::erase_if(told_, [&](const auto &each) { return now - each.second > lasts; });
+}
+
+bool RecentAccounts::take(const std::string &cgroup, std::size_t most, Clock::time_point now) {
+    if (!told_.contains(cgroup) && told_.size() >= most)
+        return false;
+    told_[cgroup] = now;
+    return true;
+}
+
 std::string metrics_text(Connection &connection, Machine &machine, const MetricsOptions &options) {
     Writer to(options.format);
     auto answers = ask(connection);
@@ -231,7 +300,7 @@ std::string metrics_text(Connection &connection, Machine &machine, const Metrics
         machine.refresh_owners();
         write_status(to, answers->status);
         write_hooks(to, answers->status.hooks);
-        write_accounts(to, machine.owners(), std::move(answers->accounts), options.top);
+        write_accounts(to, machine.owners(), std::move(answers->accounts), options);
     }
     return to.finish();
 }

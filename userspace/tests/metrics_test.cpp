@@ -2,10 +2,14 @@
 /// What the exporter tells; "selftests/promtool" has Prometheus's own tool look at it, too.
 #include "daemon/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -97,15 +101,14 @@ TEST_F(Metrics, FiguresAndNames) {
     EXPECT_TRUE(has(text, "# TYPE umacct_hook_missed_total counter"));
     EXPECT_TRUE(has(text, "umacct_machine_memory_bytes 17179869184"));
     EXPECT_TRUE(has(text, "umacct_machine_pressure_seconds_total{who=\"some\"} 1.5"));
-    const std::string of_vllm = R"({cgroup="/system.slice/docker-)" + std::string(64, 'a') +
-                                R"(.scope",owner="docker vllm"})";
+    const std::string of_vllm =
+        R"({cgroup="/system.slice/docker-)" + std::string(64, 'a') + R"(.scope",container="vllm"})";
     EXPECT_TRUE(has(text, "umacct_account_hard_limit_bytes" + of_vllm + " 16777216"));
     EXPECT_TRUE(has(text, "umacct_account_refusals_total" + of_vllm + " 7"));
     EXPECT_TRUE(has(text, "umacct_account_throttled_seconds_total" + of_vllm + " 2.5"));
     EXPECT_EQ(text.find("hard_limit_bytes{cgroup=\"/small\""), std::string::npos)
         << "no limit is no sample";
-    EXPECT_TRUE(
-        has(text, R"(umacct_account_usage_bytes{cgroup="/odd \"name\"\\",owner=""} 3145728)"));
+    EXPECT_TRUE(has(text, R"(umacct_account_usage_bytes{cgroup="/odd \"name\"\\"} 3145728)"));
     if (const char *file = std::getenv("UMACCT_METRICS_OUT"))
         std::ofstream(file) << text;
 }
@@ -122,6 +125,59 @@ TEST_F(Metrics, TheTopAndTheRestAreAll) {
     const std::string text = this->text({.top = 2});
     EXPECT_NE(text.find("umacct_account_usage_bytes{cgroup=\"/system"), std::string::npos);
     EXPECT_EQ(text.find("cgroup=\"/small\""), std::string::npos);
+}
+
+TEST_F(Metrics, WhoHoldsNothingAndHasNoLimitIsNotTold) {
+    add("/empty", 0, 0);
+    add("/limited", 0, 0);
+    fake_.accounts.back().hard = mib;
+    const std::string text = this->text();
+
+    EXPECT_EQ(text.find("cgroup=\"/empty\""), std::string::npos);
+    EXPECT_NE(text.find("cgroup=\"/limited\""), std::string::npos);
+    EXPECT_TRUE(has(text, "umacct_rest_accounts 1"));
+}
+
+TEST_F(Metrics, LabelsSayWhoItIsAndAreShort) {
+    const std::string deep = "/" + std::string(4000, 'x');
+
+    add(deep, 2 * mib, 2 * mib);
+    add(deep + "y", 2 * mib, 2 * mib);
+    add("/system.slice/ollama.service", 2 * mib, 2 * mib);
+    const std::string text = this->text();
+
+    EXPECT_NE(text.find(R"({cgroup="/system.slice/ollama.service",unit="ollama.service"})"),
+              std::string::npos)
+        << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        EXPECT_LT(line.size(), 400U) << line;
+    EXPECT_NE(text.find("xxx...5\""), std::string::npos) << "the id tells it from the next one";
+    EXPECT_NE(text.find("xxx...6\""), std::string::npos);
+}
+
+TEST_F(Metrics, NewCgroupsAddASeriesEachOnlyForAWhile) {
+    RecentAccounts recent;
+    std::set<std::string> told;
+
+    // As a tenant can: the old ones are gone at the next scrape.
+    for (int i = 0; i < 100; ++i) {
+        fake_.accounts.resize(1);
+        for (int at = 0; at < 3; ++at)
+            add("/tenant/" + std::to_string(i) + "-" + std::to_string(at), mib, mib);
+        std::istringstream lines(text({.top = 4, .recent = &recent}));
+        for (std::string line; std::getline(lines, line);) {
+            if (line.starts_with("umacct_account_usage_bytes{"))
+                told.insert(line.substr(0, line.find(' ')));
+        }
+    }
+    EXPECT_EQ(told.size(), 16U) << "four times as many as are told at once";
+    EXPECT_TRUE(told.contains("umacct_account_usage_bytes{cgroup=\"/\"}"));
+
+    const auto now = RecentAccounts::Clock::now();
+    EXPECT_FALSE(recent.take("/new", 16, now));
+    recent.forget(now + RecentAccounts::lasts + std::chrono::minutes(1));
+    EXPECT_TRUE(recent.take("/new", 16, now));
 }
 
 TEST_F(Metrics, OpenMetricsSaysItsUnitsAndItsEnd) {
@@ -177,17 +233,22 @@ TEST_F(Metrics, Requests) {
     EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 500U);
 }
 
-/// All that the server says to a request, until it closes.
-std::string ask(Exporter &exporter, const std::string &path, const std::string &request) {
-    const FileDescriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+int connect_to(const std::string &path) {
+    const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address{};
-    std::array<char, 4096> part{};
-    std::string answer;
 
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    EXPECT_EQ(connect(client.get(), reinterpret_cast<const sockaddr *>(&address), sizeof(address)),
-              0);
+    EXPECT_EQ(connect(client, reinterpret_cast<const sockaddr *>(&address), sizeof(address)), 0);
+    return client;
+}
+
+/// All that the server says to a request, until it closes.
+std::string ask(Exporter &exporter, const std::string &path, const std::string &request) {
+    const FileDescriptor client(connect_to(path));
+    std::array<char, 4096> part{};
+    std::string answer;
+
     EXPECT_EQ(write(client.get(), request.data(), request.size()),
               static_cast<ssize_t>(request.size()));
     for (int rounds = 0; rounds < 1000; ++rounds) {
@@ -206,9 +267,8 @@ std::string ask(Exporter &exporter, const std::string &path, const std::string &
 }
 
 TEST_F(Metrics, WhereNobodyCanBeHeard) {
-    const FileDescriptor file(open("/dev/null", O_RDWR | O_CLOEXEC));
-
-    EXPECT_THROW(Exporter(connection_, machine_, 50, {file.get()}), Error);
+    EXPECT_THROW(Exporter(connection_, machine_, 50, {open("/dev/null", O_RDWR | O_CLOEXEC)}),
+                 Error);
 }
 
 TEST_F(Metrics, OverASocket) {
@@ -228,6 +288,57 @@ TEST_F(Metrics, OverASocket) {
                     "Content-Length: 5\r\n\r\nhello")
                     .starts_with("HTTP/1.1 405"));
     EXPECT_FALSE(ask(exporter, path, "nonsense\r\n\r\n").starts_with("HTTP/1.1 200"));
+}
+
+/// Whether the server has closed it.
+bool is_closed(int client) {
+    char byte = 0;
+
+    return recv(client, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+TEST_F(Metrics, WhoIsSlowKeepsNobodyFromAnAnswer) {
+    const std::string path = sandbox_.proc().parent_path() / "http";
+    Exporter exporter(connection_, machine_, 50, {listen_at_path(path)});
+    std::deque<FileDescriptor> slow;
+
+    for (int i = 0; i < 100; ++i) {
+        const int client = slow.emplace_back(connect_to(path)).get();
+
+        EXPECT_EQ(write(client, "G", 1), 1);
+        exporter.run();
+    }
+    EXPECT_TRUE(ask(exporter, path, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                    .starts_with("HTTP/1.1 200"));
+    const auto open =
+        std::ranges::count_if(slow, [](const auto &client) { return !is_closed(client.get()); });
+    EXPECT_LE(open, static_cast<std::ptrdiff_t>(Exporter::most_of_user));
+    EXPECT_GT(open, 0);
+
+    // However steadily they send.
+    const auto start = Exporter::Clock::now();
+    while (!std::ranges::all_of(slow, [](const auto &client) { return is_closed(client.get()); })) {
+        for (const FileDescriptor &client : slow)
+            static_cast<void>(send(client.get(), "x", 1, MSG_NOSIGNAL));
+        exporter.run();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ASSERT_LT(Exporter::Clock::now() - start, 4 * Exporter::longest);
+    }
+    EXPECT_FALSE(exporter.due());
+}
+
+TEST_F(Metrics, AFileWhereTheSocketShouldBeStays) {
+    const auto path = sandbox_.root() / "notes";
+
+    sandbox_.write("notes", "of somebody");
+    EXPECT_THROW(listen_at_path(path), Error);
+    EXPECT_TRUE(std::filesystem::is_regular_file(path));
+    // One that an earlier exporter left is taken over.
+    std::filesystem::remove(path);
+    const FileDescriptor first(listen_at_path(path));
+    const FileDescriptor second(listen_at_path(path));
+    const FileDescriptor client(connect_to(path));
+    EXPECT_GE(client.get(), 0);
 }
 
 } // namespace
