@@ -210,13 +210,41 @@ is "the limit stays meanwhile" "$(target kept.service hard)" $((4 * MIB))
 check "and is looked after" systemctl restart kept.service
 check "from then on" eventually limit_is kept.service $((4 * MIB))
 
+# Docker keeps its containers where its settings say, and that may be below /home.
+docked=$(printf '%064x' 7)
+mkdir -p /etc/docker "/home/docker/containers/$docked"
+echo '{"data-root":"/home/docker"}' >/etc/docker/daemon.json
+echo '{"Name":"/vllm-prod","Config":{"Image":"vllm/vllm-openai"}}' \
+	>"/home/docker/containers/$docked/config.v2.json"
+cat >>/etc/umacct.toml <<-END
+	[[rule]]
+	name = "prod"
+	container = "vllm-prod"
+	hard = "64M"
+
+	[[rule]]
+	cgroup = "/system.slice/docker-*.scope"
+	hard = "16M"
+END
+check "a rule names a container that Docker keeps below /home" systemctl reload umacctd.service
+systemd-run --quiet --scope --unit "docker-$docked" sleep 1000 &
+holders="$holders $!"
+check "umacctd reads its name there" eventually \
+	limit_is "/system.slice/docker-$docked.scope" $((64 * MIB))
+is "and explain says the same" \
+	"$(umacct config explain --json vllm-prod | json_field rule)" prod
+check "it stops" systemctl stop "docker-$docked.scope"
+rm -r /etc/docker /home/docker
+printf '[[rule]]\nname = "keep"\nunit = "kept"\nhard = "4M"\n' >/etc/umacct.toml
+
 # All that there is, and more: everything is tried.
 printf '[machine]\nheadroom = "99%%"\n' >>/etc/umacct.toml
 check "headroom is asked for" systemctl reload umacctd.service
 check "the unit lets it give back page cache, and compact" eventually has_said \
 	'^headroom: lacks memory that could be had; .* [1-9][0-9]* compaction'
-printf '[guard]\nfloor = "%dM"\nfor = "1ms"\nsteps = ["freeze"]\n' $(($(obtainable_mib) - 150)) \
-	>/etc/umacct.toml
+# Who grew by half of the floor is to blame, and no less.
+floor=$(($(obtainable_mib) / 2))
+printf '[guard]\nfloor = "%dM"\nfor = "1ms"\nsteps = ["freeze"]\n' $floor >/etc/umacct.toml
 check "a guard is asked for" systemctl reload umacctd.service
 check "for which the unit is not made, as it says" eventually has_said "^guard: cgroups can't be written to"
 mkdir /run/systemd/system/umacctd.service.d
@@ -224,7 +252,7 @@ cp /usr/share/umacct/umacctd-guard.conf /run/systemd/system/umacctd.service.d/
 systemctl daemon-reload
 check "with its drop-in" systemctl restart umacctd.service
 service leaker
-tell leaker alloc 1M 300
+tell leaker alloc 1M $((floor + 50))
 check "it freezes who takes too much" eventually frozen leaker
 check "killed, it leaves it so" kill -KILL "$(main_pid)"
 is "frozen" "$(frozen leaker && echo yes)" yes

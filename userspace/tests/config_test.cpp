@@ -82,8 +82,7 @@ TEST_F(Config, ExplainsTheMachinesView) {
     policy("[machine]\nview=true\n");
     EXPECT_NE(run({"config", "explain", "/"}).out.find("  by [machine]: view on\n"),
               std::string::npos);
-    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule is for it"),
-              std::string::npos);
+    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule matches"), std::string::npos);
 }
 
 TEST_F(Config, ExplainsWhichRuleAndWhy) {
@@ -104,8 +103,7 @@ TEST_F(Config, ExplainsWhichRuleAndWhy) {
     EXPECT_EQ(document["settings"], (json{{"hard_bytes", 8ULL << 30}, {"view", true}}));
 
     policy("");
-    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule is for it"),
-              std::string::npos);
+    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule matches"), std::string::npos);
     const json none = run_json({"config", "explain", "ollama", "--json"});
     EXPECT_TRUE(none["rule"].is_null());
     EXPECT_TRUE(none["settings"].is_null());
@@ -141,6 +139,34 @@ TEST_F(Config, ExplainsWhatARuleCouldGoBy) {
     EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["image"], nullptr);
 }
 
+// That is when one asks.
+TEST_F(Config, ExplainsWhatDoesNotRunYet) {
+    policy("[[rule]]\nname='models'\nunit='llama'\nhard='1G'\n"
+           "[[rule]]\nname='prod'\ncontainer='vllm'\nhard='2G'\n"
+           "[[rule]]\nname='pods'\nnamespace='lab'\npod='llm-*'\nhard='3G'\n"
+           "[[rule]]\nname='people'\ncgroup='/user.slice/*'\nhard='4G'\n");
+    const Ran told = run({"config", "explain", "llama"});
+    EXPECT_EQ(told.code, 0) << told.err;
+    EXPECT_NE(
+        told.out.find("/system.slice/llama.service\n  does not run; this is what it would get, "
+                      "at that path\n"),
+        std::string::npos)
+        << told.out;
+    EXPECT_NE(told.out.find("): hard 1.00 GiB\n"), std::string::npos);
+    const auto rule_of = [this](const char *target) {
+        return run_json({"config", "explain", target, "--json"})["rule"];
+    };
+    EXPECT_EQ(rule_of("unit:llama.service"), "models");
+    EXPECT_EQ(rule_of("container:vllm"), "prod");
+    EXPECT_EQ(rule_of("pod:lab/llm-0"), "pods");
+    EXPECT_EQ(rule_of("/user.slice/user-7.slice"), "people");
+    EXPECT_EQ(rule_of("vllm"), nullptr) << "it may be a unit";
+    EXPECT_EQ(run_json({"config", "explain", "llama", "--json"})["runs"], false);
+    EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["runs"], true);
+    EXPECT_EQ(run({"config", "explain", "pid:999999"}).code, 1);
+    EXPECT_EQ(run({"config", "apply", "llama"}).code, 1);
+}
+
 TEST_F(Config, AppliesOneRuleToOneCgroup) {
     policy("[[rule]]\nunit='ollama'\nhard='1G'\nview=true\n");
     const Ran applied = run({"config", "apply", "unit:ollama.service"});
@@ -154,7 +180,7 @@ TEST_F(Config, AppliesOneRuleToOneCgroup) {
     policy("");
     const Ran nothing = run({"config", "apply", "ollama"});
     EXPECT_EQ(nothing.code, 0);
-    EXPECT_NE(nothing.err.find("no rule is for it"), std::string::npos);
+    EXPECT_NE(nothing.err.find("no rule matches"), std::string::npos);
     EXPECT_EQ(fake_.changes.size(), 1U);
     EXPECT_TRUE(run_json({"config", "apply", "ollama", "--json"})["accounts"].empty());
 

@@ -188,6 +188,11 @@ bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_
 
 std::optional<StateFiles::Lines>
 StateFiles::ask_child(const fs::path &file, const StateReader &read, std::optional<uid_t> user) {
+    // A user's files are read as that user, or not at all: a file system of his own, or one that
+    // hangs, is nobody else's to wait for.
+    if (user && geteuid() != 0 && geteuid() != *user)
+        return std::nullopt;
+
     const auto start = Clock::now();
     Budget &budget = budgets_[user.value_or(0)];
 

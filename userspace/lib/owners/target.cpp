@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
+#include "lib/owners/no_such_target.h"
 
 namespace umacct {
 
@@ -61,7 +62,8 @@ bool is_number(std::string_view text) {
 
 [[noreturn]] void throw_no(std::string_view word, const char *what,
                            const std::string &hint = target_hint) {
-    throw Error(Failure::failed, fmt::format("TARGET '{}': there is no such {}", word, what), hint);
+    throw NoSuchTarget(Failure::failed, fmt::format("TARGET '{}': there is no such {}", word, what),
+                       hint);
 }
 
 Target at_path(const Word &word, std::string path, const Cgroups &cgroups) {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -11,6 +12,7 @@
 #include "daemon/policy.h"
 #include "daemon/validate.h"
 #include "lib/error.h"
+#include "lib/owners/no_such_target.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -88,24 +90,120 @@ Json settings_json(const Rule *rule, const AccountChange &change) {
     return rule == nullptr && change.empty() ? Json(nullptr) : to_json(change);
 }
 
+/// As umacctd knows it: names of users' own containers are in their homes, where it does not look.
+std::optional<Owner> owner_for_daemon(const Machine &machine, const std::string &path) {
+    const auto owner = machine.owners().of(path);
+
+    return owner && owner->kind == OwnerKind::container && user_of(path).value_or(0) != 0
+               ? owner_of(path)
+               : owner;
+}
+
+/// Whom a rule can be for.
+struct Who {
+    Target target; ///< its path is empty where it isn't known yet
+    std::optional<Owner> owner;
+};
+
+Who at(std::string path, std::optional<Owner> owner) {
+    Who who;
+
+    who.target.path = std::move(path);
+    who.owner = std::move(owner);
+    return who;
+}
+
+/// A service, a container or a pod that does not run, by what is known of it before; empty for a
+/// word that can't be one.
+std::optional<Who> expected(const std::string &word) {
+    constexpr std::string_view of_pod = "pod:";
+    const auto colon = word.find(':');
+    const std::string prefix = word.substr(0, colon == std::string::npos ? 0 : colon + 1);
+    const std::string name = word.substr(prefix.size());
+    const auto slash = name.find('/');
+
+    // A process can't be one that will be.
+    if (prefix == "pid:" || name.find_first_not_of("0123456789") == std::string::npos ||
+        (prefix != of_pod && slash != std::string::npos && slash != 0))
+        return std::nullopt;
+    if (prefix == of_pod) {
+        Owner owner;
+
+        owner.kind = OwnerKind::pod;
+        owner.runtime = "kubernetes";
+        owner.kube_namespace = slash == std::string::npos ? "" : name.substr(0, slash);
+        owner.pod = slash == std::string::npos ? name : name.substr(slash + 1);
+        return at("", owner);
+    }
+    if (prefix == "container:") {
+        Owner owner;
+
+        owner.kind = OwnerKind::container;
+        owner.runtime = "container";
+        owner.id = owner.name = name;
+        return at("", owner);
+    }
+    if (slash == 0)
+        return at(name, owner_of(name));
+    std::string path = "/system.slice/" + name;
+    if (!owner_of(path))
+        path += ".service";
+    return at(path, owner_of(path));
+}
+
 /// What the policy is for one cgroup.
 struct Found {
+    /// Of a cgroup that there is. Throws Error.
     Found(const Machine &machine, const std::string &word)
+        : Found(machine, who(machine, word), true) {}
+
+    Found(const Machine &machine, Who who, bool is_there)
         : policy(read_policy(policy_files(machine.root()))),
-          target(machine.resolve(word)),
-          owner(machine.owners().of(target.path)),
-          subject{.path = target.path,
-                  .owner = owner ? &*owner : nullptr,
-                  .inside = is_made_inside(target.path, machine.owners())},
-          rule(policy.match(subject)),
+          target(std::move(who.target)),
+          owner(std::move(who.owner)),
+          runs(is_there),
+          inside(!target.path.empty() && is_made_inside(target.path, machine.owners())),
+          rule(policy.match(subject())),
           change(policy.change(target.path, rule, machine.meminfo().total())) {}
+
+    /// The same of what need not run yet.
+    static Found of(const Machine &machine, const std::string &word) {
+        try {
+            return {machine, word};
+        } catch (const NoSuchTarget &) {
+            auto one = expected(word);
+
+            if (!one)
+                throw;
+            return {machine, std::move(*one), false};
+        }
+    }
+
+    Subject subject() const {
+        return {.path = target.path, .owner = owner ? &*owner : nullptr, .inside = inside};
+    }
 
     Policy policy;
     Target target;
     std::optional<Owner> owner;
-    Subject subject;
+    bool runs;
+    bool inside;
     const Rule *rule; ///< null for none
     AccountChange change;
+
+    Found(const Found &) = delete; // the rule is one of the policy's
+    Found &operator=(const Found &) = delete;
+    Found(Found &&) = delete;
+    Found &operator=(Found &&) = delete;
+    ~Found() = default;
+
+private:
+    static Who who(const Machine &machine, const std::string &word) {
+        Target target = machine.resolve(word);
+        auto owner = owner_for_daemon(machine, target.path);
+
+        return {.target = std::move(target), .owner = std::move(owner)};
+    }
 };
 
 int apply(Session &session, const std::string &word) {
@@ -116,7 +214,7 @@ int apply(Session &session, const std::string &word) {
         return change_account(session, found.target, found.change);
     if (session.output.json)
         session.output.document({{"accounts", Json::array()}});
-    session.output.note("no rule is for it");
+    session.output.note("no rule matches");
     return 0;
 }
 
@@ -149,7 +247,14 @@ std::string guard_words(const GuardPolicy &guard, std::string_view path) {
 
 /// Also what a rule could go by.
 void print_names(const Machine &machine, const Output &output, const Found &found) {
-    fmt::print(output.out, "{}\n", printable(display_path(machine.owners(), found.target.path)));
+    const std::string path = printable(found.target.path);
+    const std::string name = path.empty() ? printable(found.owner->label())
+                                          : display_path(machine.owners(), found.target.path);
+
+    fmt::print(output.out, "{}{}\n", name, name == path || path.empty() ? "" : " (" + path + ")");
+    if (!found.runs)
+        fmt::print(output.out, "  does not run; this is what it would get, {}\n",
+                   path.empty() ? "as far as its name tells" : "at that path");
     if (!found.owner)
         return;
     if (!found.owner->image.empty())
@@ -164,21 +269,21 @@ std::string source_of(const Found &found) {
     if (found.rule != nullptr)
         return printable(
             fmt::format("by {} ({}): {}", found.rule->name, found.rule->place.text(), words));
-    return found.change.empty() ? "no rule is for it" : fmt::format("by [machine]: {}", words);
+    return found.change.empty() ? "no rule matches" : fmt::format("by [machine]: {}", words);
 }
 
 int explain(const Machine &machine, const Output &output, const std::string &word) {
-    const Found found(machine, word);
-    const auto &[policy, target, owner, subject, rule, change] = found;
+    const Found found = Found::of(machine, word);
+    const auto &owner = found.owner;
     Json passed = Json::array();
 
     if (!output.json)
         print_names(machine, output, found);
-    for (const Rule &each : policy.rules) {
-        if (&each == rule)
+    for (const Rule &each : found.policy.rules) {
+        if (&each == found.rule)
             break;
 
-        const std::string why = fit(each, subject).why;
+        const std::string why = fit(each, found.subject()).why;
         passed.push_back({{"rule", each.name}, {"place", place_json(each.place)}, {"reason", why}});
         if (!output.json)
             fmt::print(output.out, "  not {} ({}): {}{}\n", printable(each.name),
@@ -186,19 +291,22 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
                        printable(why));
     }
     if (output.json)
-        output.document({{"path", target.path},
+        output.document({{"path", found.target.path},
+                         {"runs", found.runs},
                          {"image", owner && !owner->image.empty() ? Json(owner->image) : Json()},
                          {"labels", owner ? owner->labels : std::vector<std::string>()},
-                         {"rule", rule == nullptr ? Json() : Json(rule->name)},
-                         {"place", rule == nullptr ? Json() : place_json(rule->place)},
-                         {"settings", settings_json(rule, change)},
-                         {"guard", policy.guard ? Json(guard_words(*policy.guard, target.path))
-                                                : Json(nullptr)},
+                         {"rule", found.rule == nullptr ? Json() : Json(found.rule->name)},
+                         {"place", found.rule == nullptr ? Json() : place_json(found.rule->place)},
+                         {"settings", settings_json(found.rule, found.change)},
+                         {"guard", found.policy.guard
+                                       ? Json(guard_words(*found.policy.guard, found.target.path))
+                                       : Json(nullptr)},
                          {"passed", passed}});
     else
         fmt::print(output.out, "  {}\n", source_of(found));
-    if (policy.guard && !output.json)
-        fmt::print(output.out, "  the guard: {}\n", guard_words(*policy.guard, target.path));
+    if (found.policy.guard && !output.json)
+        fmt::print(output.out, "  the guard: {}\n",
+                   guard_words(*found.policy.guard, found.target.path));
     return 0;
 }
 
