@@ -132,7 +132,16 @@ for i in 1 2 3 4 5 6 7 8; do
 done
 mkdir -p $names
 echo "[${containers#,}]" >$names/containers.json
+# Where systemd puts them: elsewhere a scope's name says nothing of who it is for.
+own_cgroup=$TEST_CGROUP
+TEST_CGROUP=/machine.slice
 is_quick "a container of a name in the policy, too" 6 "$@"
+cgroup_remove $TEST_CGROUP
+TEST_CGROUP=$own_cgroup
+cgroup_leaf "$1"
+check "a scope of that name that is somewhere else has what its path gets" eventually \
+	has_limit "$1" $((4 * MIB))
+cgroup_remove "$(cgroup_path "$1")"
 rm $names/containers.json
 
 policy 5M

@@ -99,6 +99,10 @@ TEST_F(NamedTargets, AreNamedInEveryList) {
     EXPECT_NE(run({"ls", "--flat"}).out.find("\ncontainerd prod/llm-0/server "), std::string::npos);
     EXPECT_NE(run({"show", "vllm"}).out.find("(docker vllm, id " + id_of('a') + ")"),
               std::string::npos);
+    EXPECT_NE(run({"limit", "vllm", "--hard", "1G"})
+                  .out.find("docker vllm (" + docker_ + "): hard limit "),
+              std::string::npos)
+        << "what was changed is the path, whoever has the name";
     EXPECT_NE(run({"limit", "vllm"}).out.find("\ndocker vllm "), std::string::npos);
     EXPECT_NE(run({"charge"}).out.find("\ncontainerd web "), std::string::npos);
     EXPECT_NE(run({}).out.find("docker vllm"), std::string::npos);

@@ -123,15 +123,41 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{with_id("/elsewhere/"), nullptr, "", OwnerKind::unit},
         Recorded{"/system.slice/docker-ABC.scope", "systemd", "docker-ABC.scope", OwnerKind::unit},
         Recorded{"/tripod", nullptr, "", OwnerKind::unit},
+        Recorded{"/user.slice/user-1000.slice/user@1000.service/app.slice/app-a.slice/a.service",
+                 "systemd", "a.service", OwnerKind::unit},
+        // Of other systems' service managers, and of tenants that call a folder so.
+        Recorded{"/lxc.payload.t/system.slice/ollama.service", nullptr, "", OwnerKind::unit},
+        Recorded{"/lxc/t/system.slice/ollama.service", nullptr, "", OwnerKind::unit},
+        Recorded{"/lxc.payload.t.slice/ollama.service", nullptr, "", OwnerKind::unit},
+        Recorded{"/machine.slice/machine-foo.scope/payload/system.slice/ollama.service", nullptr,
+                 "", OwnerKind::unit},
+        Recorded{"/tenant/system.slice/ollama.service", nullptr, "", OwnerKind::unit},
+        Recorded{"/system.slice/ollama.service/system.slice/ollama.service", nullptr, "",
+                 OwnerKind::unit},
+        Recorded{"/system.slice/user-1.slice/a.service", nullptr, "", OwnerKind::unit},
+        Recorded{"/a.slice/b.slice", nullptr, "", OwnerKind::unit},
+        Recorded{"/user.slice/user-1000.slice/user@1001.service/app.slice/a.service", nullptr, "",
+                 OwnerKind::unit},
+        Recorded{with_id("/tenant/cri-containerd-", ".scope"), nullptr, "", OwnerKind::unit},
+        Recorded{with_id("/lxc.payload.t/system.slice/docker-", ".scope"), nullptr, "",
+                 OwnerKind::unit},
+        Recorded{std::string("/tenant/kubepods/pod") + uid, nullptr, "", OwnerKind::unit},
+        // LXC's, LXD's and Incus's own, as a whole.
+        Recorded{"/lxc.payload.t", "lxc", "t", OwnerKind::container},
+        Recorded{"/lxc/t", "lxc", "t", OwnerKind::container},
+        Recorded{"/tenant/lxc.payload.t", nullptr, "", OwnerKind::unit},
         Recorded{"/", nullptr, "", OwnerKind::unit}));
 
 TEST(Owner, TheUserOfARootlessContainerIsInItsPath) {
     EXPECT_EQ(user_of("/user.slice/user-1000.slice/user@1000.service/user.slice/x.scope"), 1000U);
     EXPECT_FALSE(user_of("/user.slice/user-1000.slice/session-3.scope"));
-    EXPECT_FALSE(user_of("/user@.service"));
-    EXPECT_FALSE(user_of("/user@x.service"));
-    EXPECT_FALSE(user_of("/user@99999999999.service"));
-    EXPECT_FALSE(user_of("/user@1000"));
+    EXPECT_FALSE(user_of("/user@1000.service")) << "a folder of that name is no manager";
+    EXPECT_FALSE(user_of("/tenant/user.slice/user-0.slice/user@0.service"));
+    EXPECT_FALSE(user_of("/user.slice/user-1000.slice/user@1001.service"));
+    for (const char *wrong : {"", "x", "99999999999", "1000/"})
+        EXPECT_FALSE(
+            user_of(std::string("/user.slice/user-") + wrong + ".slice/user@" + wrong + ".service"))
+            << wrong;
 }
 
 } // namespace

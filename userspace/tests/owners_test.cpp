@@ -112,8 +112,24 @@ TEST_F(OwnersTest, RootlessContainersAreNamedByTheirUsersOwnFiles) {
     }
     EXPECT_EQ(label(place + "libpod-" + id_of('a') + ".scope"), "podman mine");
     EXPECT_EQ(label(place + "docker-" + id_of('b') + ".scope"), "docker mine");
-    EXPECT_EQ(label("/user.slice/user@4242.service/libpod-" + id_of('a') + ".scope"),
-              "podman aaaaaaaaaaaa");
+    EXPECT_EQ(
+        label("/user.slice/user-4242.slice/user@4242.service/libpod-" + id_of('a') + ".scope"),
+        "podman aaaaaaaaaaaa");
+}
+
+// A user called a scope as root's runtime calls a pod's container: it had that one's name.
+TEST_F(OwnersTest, NothingOfAUsersIsNamedByRootsRuntimes) {
+    const std::string manager = "/user.slice/user-1000.slice/user@1000.service/";
+    const std::string scope = "cri-containerd-" + id_of('a') + ".scope";
+
+    add_containerd("k8s.io", id_of('a'), cri("vllm"));
+    add_docker(id_of('b'), "vllm");
+    EXPECT_EQ(label(pod_slice + "/" + scope), "containerd prod/llm-0/vllm");
+    EXPECT_EQ(label(manager + scope), "containerd aaaaaaaaaaaa");
+    EXPECT_EQ(label("/system.slice/x.service/docker/" + id_of('b')), "docker bbbbbbbbbbbb")
+        << "made inside of a service";
+    EXPECT_EQ(label("/lxc.payload.t/docker/" + id_of('b')), "docker bbbbbbbbbbbb");
+    EXPECT_EQ(label("/lxc.payload.t"), "lxc t");
 }
 
 TEST_F(OwnersTest, ContainerdBelowKubernetes) {
@@ -255,8 +271,10 @@ TEST_F(OwnersTest, WhatWasReadIsKeptUntilRefreshed) {
 // What a user writes there took the stack of root's tool, or a minute of its time.
 TEST_F(OwnersTest, AUserCanNeitherStopNorSlowTheTool) {
     const std::string user = std::to_string(getuid() == 0 ? 1000 : getuid());
-    const std::string place = "/user.slice/user@" + user + ".service/libpod-";
-    const std::string docker = "/user.slice/user@" + user + ".service/docker-";
+    const std::string place =
+        "/user.slice/user-" + user + ".slice/user@" + user + ".service/libpod-";
+    const std::string docker =
+        "/user.slice/user-" + user + ".slice/user@" + user + ".service/docker-";
     const std::string file =
         "home/u/.local/share/containers/storage/overlay-containers/containers.json";
     const auto start = std::chrono::steady_clock::now();

@@ -20,8 +20,8 @@ protected:
         sandbox_.add_cgroup(docker_path_ + "/init");
         sandbox_.add_cgroup(std::string("/docker/") + other_id);
         sandbox_.add_cgroup("/system.slice/ollama.service");
-        sandbox_.add_cgroup("/user.slice/a/app.service");
-        sandbox_.add_cgroup("/user.slice/b/app.service");
+        sandbox_.add_cgroup("/user.slice/user-1.slice/user@1.service/app.slice/app.service");
+        sandbox_.add_cgroup("/user.slice/user-2.slice/user@2.service/app.slice/app.service");
         sandbox_.add_process(42, "/system.slice/ollama.service");
         sandbox_.add_process(43, "/gone");
         sandbox_.add_process(1234, "/user.slice");
@@ -146,6 +146,18 @@ TEST_F(Targets, WhatATenantMakesTakesNoNameAway) {
     EXPECT_EQ(resolve_target("mine", cgroups_, owners_).found, FoundBy::unit);
 }
 
+// Its root called a service as the machine's.
+TEST_F(Targets, WhatAnLxcContainerRunsIsNoUnitOfTheMachines) {
+    sandbox_.add_cgroup("/lxc.payload.t/system.slice/ollama.service");
+    sandbox_.add_cgroup("/lxc/u/system.slice/ollama.service");
+    EXPECT_EQ(path("ollama"), "/system.slice/ollama.service");
+    EXPECT_EQ(path("container:t"), "/lxc.payload.t");
+    EXPECT_TRUE(is_made_inside("/lxc.payload.t/x", owners_));
+    EXPECT_TRUE(is_made_inside("/lxc/u/x", owners_));
+    EXPECT_TRUE(is_made_inside("/tenant/lxc.payload.t/x", owners_));
+    EXPECT_FALSE(is_made_inside("/lxc.payload.t", owners_));
+}
+
 TEST_F(Targets, ANameComesBeforeAnIdAndAUnitBeforeANameUnlessItIsATenants) {
     sandbox_.write("var/lib/docker/containers/" + std::string(other_id) + "/config.v2.json",
                    R"({"Name":"/4f5a9c0"})");
@@ -153,7 +165,7 @@ TEST_F(Targets, ANameComesBeforeAnIdAndAUnitBeforeANameUnlessItIsATenants) {
     EXPECT_EQ(resolve_target("4f5a9c0", cgroups_, owners_).found, FoundBy::name);
     EXPECT_EQ(resolve_target("4f5a9c", cgroups_, owners_).found, FoundBy::id);
 
-    sandbox_.add_cgroup("/user.slice/user@1000.service/4f5a9c0.service");
+    sandbox_.add_cgroup("/user.slice/user-1000.slice/user@1000.service/4f5a9c0.service");
     EXPECT_EQ(path("4f5a9c0"), std::string("/docker/") + other_id);
     sandbox_.add_cgroup("/system.slice/4f5a9c0.service");
     EXPECT_EQ(path("4f5a9c0"), "/system.slice/4f5a9c0.service");
@@ -164,7 +176,8 @@ TEST_F(Targets, WhatIsAmbiguousIsRefusedWithTheChoices) {
     const std::string units = error("app.service");
 
     EXPECT_NE(units.find("names 2 cgroups"), std::string::npos);
-    EXPECT_NE(units.find("/user.slice/a/app.service"), std::string::npos);
+    EXPECT_NE(units.find("/user.slice/user-1.slice/user@1.service/app.slice/app.service"),
+              std::string::npos);
     EXPECT_NE(error("4f5a").find("names 2 cgroups"), std::string::npos);
 }
 

@@ -101,7 +101,10 @@ int change_account(Session &session, const Target &target, const AccountChange &
     const Account before = read_account(module, machine.cgroups(), target);
     const Enforcement made = set_account(module, target, change);
     const Account after = read_account(module, machine.cgroups(), target);
-    const std::string name = display_path(machine.owners(), target.path);
+    // A name alone may be another's; the path is what was changed.
+    const std::string shown = display_path(machine.owners(), target.path);
+    const std::string path = printable(target.path);
+    const std::string name = shown == path ? path : fmt::format("{} ({})", shown, path);
     const auto print = [&](const char *what, const std::string &was, const std::string &is) {
         print_change(output, name + ": " + what, was, is);
     };

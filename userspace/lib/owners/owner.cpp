@@ -47,10 +47,68 @@ Owner make_owner(OwnerKind kind, std::string_view runtime, std::string_view id) 
     return owner;
 }
 
+/// Takes the first name off a path: "a" of "/a/b", which is "/b" then.
+std::string_view take_name(std::string_view &path) {
+    const std::size_t end = std::min(path.find('/', 1), path.size());
+    const std::string_view name = path.substr(std::min<std::size_t>(1, end), end - 1);
+
+    path.remove_prefix(end);
+    return name;
+}
+
+/// Whether a cgroup is what systemd on this machine makes: the root, or a slice of its own or of
+/// a user's manager, "a-b.slice" in "a.slice" in the root. What is called so elsewhere, as in an
+/// LXC container that has a systemd of its own, was made by somebody else.
+bool is_place_of_units(std::string_view path) {
+    constexpr std::string_view suffix = ".slice";
+    std::string_view stem; // of the slice that was reached
+    std::string_view user; // in whose manager it is
+    std::size_t depth = 0;
+
+    if (path == "/")
+        return true;
+    for (; !path.empty(); ++depth) {
+        const std::string_view name = take_name(path);
+
+        if (name.ends_with(suffix) && name.size() > suffix.size()) {
+            const std::string_view next = name.substr(0, name.size() - suffix.size());
+            const std::size_t dash = next.rfind('-');
+
+            // "lxc.payload.x.slice" is a container of LXC's that somebody called "x.slice".
+            if (next.starts_with('-') || next.starts_with("lxc.") ||
+                stem != next.substr(0, dash == std::string_view::npos ? 0 : dash))
+                return false;
+            stem = next;
+        } else if (depth == 2 && stem.starts_with("user-") && user.empty() &&
+                   name == fmt::format("user@{}.service", stem.substr(5))) {
+            user = name;
+            stem = {};
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// A container of LXC's, LXD's or Incus's. Its tree is that of another system.
+std::optional<Owner> lxc_container(std::string_view name, std::string_view path) {
+    constexpr std::string_view payload = "lxc.payload.";
+    const std::string parent = parent_path(path);
+
+    if (parent == "/" && name.starts_with(payload) && name.size() > payload.size())
+        name.remove_prefix(payload.size());
+    else if (parent != "/lxc" && parent != "/lxc.payload")
+        return std::nullopt;
+    Owner owner = make_owner(OwnerKind::container, "lxc", name);
+    owner.name = name;
+    return owner;
+}
+
 /// "kubepods-burstable-pod0a1b_…_.slice" or "pod0a1b-…" -> the uid, with dashes.
 std::optional<std::string> pod_uid(std::string_view name, std::string_view path) {
-    // With a prefix where Kubernetes itself runs in a container: "kubelet-kubepods".
-    if (path.find("kubepods") == std::string_view::npos)
+    // With a prefix where the kubelet was told one: "kubelet-kubepods". A tenant can make a folder
+    // of that name in his own, not beside it.
+    if (!path.starts_with("/kube") || path.find("kubepods") == std::string_view::npos)
         return std::nullopt;
     if (name.ends_with(".slice"))
         name.remove_suffix(6);
@@ -58,20 +116,27 @@ std::optional<std::string> pod_uid(std::string_view name, std::string_view path)
     const auto at = name.rfind("pod");
     if (at == std::string_view::npos || (at > 0 && name[at - 1] != '-'))
         return std::nullopt;
-    std::string uid(name.substr(at + 3));
-    std::replace(uid.begin(), uid.end(), '_', '-');
+    const std::string_view rest = name.substr(at + 3);
     // A static pod's uid is the hash of its manifest: 32 digits without dashes.
-    if ((uid.size() != pod_uid_length && uid.size() != 32) ||
-        uid.find_first_not_of("0123456789abcdef-") != std::string::npos)
+    if ((rest.size() != pod_uid_length && rest.size() != 32) ||
+        rest.find_first_not_of("0123456789abcdef-_") != std::string_view::npos)
         return std::nullopt;
+    std::string uid(rest);
+    std::replace(uid.begin(), uid.end(), '_', '-');
     return uid;
 }
 
 std::optional<Owner> container(std::string_view name, std::string_view path) {
     std::string_view id = name;
 
-    if (id.ends_with(".scope"))
+    if (auto found = lxc_container(name, path))
+        return found;
+    // Scopes are systemd's.
+    if (id.ends_with(".scope")) {
+        if (!is_place_of_units(parent_path(path)))
+            return std::nullopt;
         id.remove_suffix(6);
+    }
     for (const auto &[prefix, runtime] : scope_prefixes) {
         if (id.starts_with(prefix) && is_container_id(id.substr(prefix.size())))
             return make_owner(OwnerKind::container, runtime, id.substr(prefix.size()));
@@ -146,22 +211,22 @@ std::optional<Owner> owner_of(std::string_view path) {
     const bool is_unit =
         std::any_of(unit_suffixes.begin(), unit_suffixes.end(),
                     [&](std::string_view suffix) { return name.ends_with(suffix); });
-    if (is_unit)
+    if (is_unit &&
+        is_place_of_units(name.ends_with(".slice") ? std::string(path) : parent_path(path)))
         return make_owner(OwnerKind::unit, "systemd", name);
     return std::nullopt;
 }
 
 std::optional<unsigned int> user_of(std::string_view path) {
-    static constexpr std::string_view manager = "/user@";
-    const auto at = path.find(manager);
+    static constexpr std::string_view slice = "/user.slice/user-";
     unsigned int user = 0;
 
-    if (at == std::string_view::npos)
+    if (!path.starts_with(slice))
         return std::nullopt;
-    const std::string_view rest = path.substr(at + manager.size());
+    const std::string_view rest = path.substr(slice.size());
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), user);
-    if (error != std::errc() ||
-        !rest.substr(static_cast<std::size_t>(end - rest.data())).starts_with(".service"))
+    if (error != std::errc() || !rest.substr(static_cast<std::size_t>(end - rest.data()))
+                                     .starts_with(fmt::format(".slice/user@{}.service", user)))
         return std::nullopt;
     return user;
 }

@@ -2,6 +2,7 @@
 #include "lib/owners/owners.h"
 
 #include "lib/host/cgroup.h"
+#include "lib/owners/target.h"
 
 namespace umacct {
 
@@ -17,6 +18,19 @@ void take(Owner &owner, const KubeName &name) {
     owner.kube_namespace = name.name_space;
     owner.pod = name.pod;
     owner.container = name.container;
+}
+
+/// The user whose own runtimes made what is there; root's manager is root's.
+std::optional<unsigned int> rootless_user_of(std::string_view path) {
+    const auto user = user_of(path);
+
+    return user == 0U ? std::nullopt : user;
+}
+
+/// Whether a runtime may have written down who that container is, a user's or root's. Elsewhere a
+/// tenant may have called a cgroup as if it were another's.
+bool has_files(std::string_view path, const Owners &owners) {
+    return user_of(path).has_value() || !is_made_inside(path, owners);
 }
 
 /// What a table that is made when first needed says; null for nothing.
@@ -44,7 +58,8 @@ std::optional<Owner> Owners::of(std::string_view path) const {
     } else if (owner->kind == OwnerKind::container) {
         name_container(*owner, path);
     } else if (owner->kind == OwnerKind::pod) {
-        name_pod(*owner);
+        if (!user_of(path) && !is_made_inside(path, *this))
+            name_pod(*owner);
     }
     known_.emplace(key, owner);
     return owner;
@@ -70,15 +85,17 @@ void Owners::refresh() {
 }
 
 void Owners::name_container(Owner &owner, std::string_view path) const {
-    auto user = user_of(path);
+    const auto user = rootless_user_of(path);
     std::optional<RuntimeSpec> spec;
 
-    if (user == 0U)
-        user.reset();
+    if (owner.runtime == "lxc" || !has_files(path, *this))
+        return;
     if (owner.runtime == "docker") {
         take(owner, docker_container(files_, owner.id, user));
     } else if (owner.runtime == "podman") {
         take(owner, podman_container(files_, owner.id, user));
+    } else if (user) {
+        take(owner, stored_container(files_, owner.id, user));
     } else {
         // Below a pod the path may not tell the runtime.
         const bool of_crio = owner.runtime == "cri-o";
@@ -86,8 +103,11 @@ void Owners::name_container(Owner &owner, std::string_view path) const {
         spec = of_crio ? crio_spec(files_, owner.id) : containerd_spec(files_, owner.id);
         if (spec && !of_crio)
             owner.runtime = "containerd";
-        take(owner, spec ? spec->description : stored_container(files_, owner.id, user));
+        take(owner, spec ? spec->description : stored_container(files_, owner.id, {}));
     }
+    // No user has a kubelet, but may call a container as that does.
+    if (user)
+        return;
 
     auto kube = spec ? spec->kube_name : kube_name_of(owner.name);
     if (!kube && path.find("kubepods") != std::string_view::npos) {
