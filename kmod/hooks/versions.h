@@ -41,8 +41,7 @@ enum hook_module {
  * @managed: of a range of managed memory
  * @block: of 2 MiB of one in which something was touched
  *
- * By a series' source where that says so, else measured with the first release that is named in
- * versions.c: what the slab allocator takes, on x86_64 and arm64 alike.
+ * What the slab allocator takes for it; see versions.c for what was measured, and how.
  */
 struct driver_sizes {
 	unsigned int page;

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2153,SC2154 # helpers.sh uses and sets these
+#
+# What the driver keeps of what a client has: see selftests/sizes. Each of the functions makes
+# so many of one thing and measures on the way.
+
+TEST_DIR=$(mktemp -d)
+SELFTESTS=/selftests
+# shellcheck source=/dev/null
+. "$SELFTESTS/lib/helpers.sh"
+
+COUNT=1000
+RANGES=400
+LARGE=$((4 * MIB))
+LARGES=100
+
+# What the slab allocator holds, in bytes.
+kept() {
+	echo 2 >/proc/sys/vm/drop_caches
+	settle_counters
+	awk '$1 == "Slab:" { print $2 * 1024 }' /proc/meminfo
+}
+
+# measure H COMMAND: sets rise, of what is kept, by what H does.
+measure() {
+	measured=$(kept)
+	ask "$@" || echo "# $*: $reply"
+	rise=$(($(kept) - measured))
+}
+
+# begin PROGRAM: another one, that no other has the pipes of.
+begin() {
+	begun=$((${begun:-0} + 1))
+	h=holder$begun
+	start "$h" "$1"
+}
+
+end() {
+	tell "$h" exit
+	gone "$pid"
+}
+
+# Of two measurements two unknowns.
+objects() {
+	begin rmtool
+	ask "$h" open
+	measure "$h" alloc "$PAGE" $COUNT
+	both=$((rise / COUNT))
+	measure "$h" alloc $LARGE $LARGES
+	page=$(((rise - both * LARGES) / (LARGES * (LARGE / PAGE - 1))))
+	object=$((both - page))
+	end
+}
+
+clients() {
+	begin rmtool
+	measure "$h" files $COUNT
+	files=$rise
+	end
+	begin rmtool
+	measure "$h" clients $COUNT
+	client=$(((rise - files) / COUNT))
+	end
+}
+
+spaces() {
+	begin uvmtool
+	ask "$h" open
+	measure "$h" spaces 100
+	va_space=$((rise / 100))
+	end
+}
+
+ranges() {
+	begin uvmtool
+	ask "$h" open
+	measure "$h" external $((64 * KIB)) $COUNT
+	external=$((rise / COUNT))
+	end
+	begin uvmtool
+	ask "$h" open
+	ask "$h" mm
+	measure "$h" map $((2 * MIB)) $RANGES
+	managed=$((rise / RANGES))
+	measure "$h" touch $((2 * MIB * RANGES)) $((2 * MIB))
+	block=$((rise / RANGES))
+	end
+}
+
+ulimit -n 100000
+for pass in first second; do
+	for each in objects clients spaces ranges; do
+		$each
+	done
+	echo "$pass: page $page, object $object, client $client, va_space $va_space," \
+		"external $external, managed $managed, block $block"
+done
