@@ -6,9 +6,11 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -405,7 +407,7 @@ TEST_F(App, PsHasTheCommandLineAndTheUserOfTheProcessThatItWas) {
 
     fake_.clients[1].start_time_ns = 5'000'000'000;
     sandbox_.write("proc/42/stat",
-                   "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " + ticks + " 20\n");
+                   "42 (a) b) S 1 2 3 4 5 0 7 8 9 10 11 12 13 14 15 16 17 18 " + ticks + " 20\n");
     sandbox_.write("proc/42/cmdline", words);
     EXPECT_NE(run({"ps"}).out.find("  python3 -m vllm  "), std::string::npos) << run({"ps"}).out;
     EXPECT_EQ(run({"ps", "--no-header", "-o", "user", "/a.slice/big.service"}).out,
@@ -414,6 +416,41 @@ TEST_F(App, PsHasTheCommandLineAndTheUserOfTheProcessThatItWas) {
     EXPECT_EQ(run({"ps", "--no-header", "-o", "user,command", "/a.slice/big.service"}).out,
               "-     python3\n")
         << "another process has the number by now";
+}
+
+/// As /proc/PID/stat has it, up to the pending signals.
+std::string task_stat(const char *state, unsigned flags, unsigned pending) {
+    return fmt::format("42 (a) b) {} 1 3 4 5 6 {} 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 "
+                       "24 25 26 27 28 {} 0 0\n",
+                       state, flags, pending);
+}
+
+TEST_F(App, WhatIsComingBackIsOfProcessesThatAreExiting) {
+    const auto process = [&](const std::string &first, const std::string &second) {
+        sandbox_.write("proc/42/stat", first);
+        sandbox_.write("proc/42/task/42/stat", first);
+        sandbox_.write("proc/42/task/43/stat", second);
+    };
+    const auto exiting = [&] { return run_json({"ps", "--json"})["clients"][0]["exiting"]; };
+
+    process(task_stat("S", 0, 0), task_stat("S", 0, 0));
+    EXPECT_EQ(exiting(), false);
+    process(task_stat("Z", 4, 0), task_stat("S", 0, 0));
+    EXPECT_EQ(exiting(), false) << "only its first thread has ended";
+    process(task_stat("Z", 4, 0), task_stat("D", 4, 0));
+    EXPECT_EQ(exiting(), true);
+    process(task_stat("D", 0, 1U << 8), task_stat("D", 0, 1U << 8));
+    EXPECT_EQ(exiting(), true) << "it was killed, and waits in the driver";
+    EXPECT_NE(run({"ps"}).out.find("python3 (exiting)"), std::string::npos) << run({"ps"}).out;
+    EXPECT_NE(run({"ls"}).out.find("big.service (1 process exiting)"), std::string::npos)
+        << run({"ls"}).out;
+    EXPECT_EQ(run({"ls", "/a.slice/small"}).out.find("exiting"), std::string::npos);
+    EXPECT_EQ(run_json({"ls", "--json"})["accounts"][2]["exiting"], 1);
+    EXPECT_TRUE(std::regex_search(run({"show", "/a.slice/big.service"}).out,
+                                  std::regex("processes +1 +1 process exiting\n")))
+        << run({"show", "/a.slice/big.service"}).out;
+    EXPECT_EQ(run_json({"show", "/a.slice/big.service", "--json"})["account"]["exiting"], 1);
+    EXPECT_EQ(run_json({"show", "/a.slice", "--json"})["account"]["exiting"], 0);
 }
 
 TEST_F(App, SizesInBytesAndCsv) {

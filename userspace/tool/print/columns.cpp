@@ -7,17 +7,15 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <sstream>
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <pwd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/host/task.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/print/table.h"
@@ -342,30 +340,21 @@ std::vector<Row> account_rows(const Machine &machine, const std::vector<Account>
 
 namespace {
 
+constexpr const char *exiting_mark = " (exiting)";
+
+bool is_exiting(const Machine &machine, const Client &client) {
+    return client.usage > 0 && !client.exited && client.pid != 0 &&
+           umacct::is_exiting(machine.proc(), client.pid);
+}
+
 /// Of a process that is there still, and not another's that has the number now.
 std::optional<uid_t> user_of(const std::filesystem::path &proc, const Client &client) {
     struct stat info {};
 
-    const auto ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
-    std::ifstream file(proc / "stat");
-    std::string text;
-    std::uint64_t started = 0;
-
-    // "PID (COMM) STATE ...": COMM may hold anything, and starttime is the 20th after it.
-    std::getline(file, text);
-    std::istringstream words(text.substr(std::min(text.rfind(')') + 1, text.size())));
-    for (int i = 0; i < 19; ++i)
-        words >> text;
-    if (!(words >> started) || started != client.start_time_ns * ticks / 1'000'000'000 ||
-        stat(proc.c_str(), &info) != 0)
+    const auto task = TaskStat::read(proc);
+    if (!task || !started_at(*task, client.start_time_ns) || stat(proc.c_str(), &info) != 0)
         return std::nullopt;
     return info.st_uid;
-}
-
-std::string name_of_user(uid_t uid) {
-    const passwd *entry = getpwuid(uid);
-
-    return entry == nullptr ? std::to_string(uid) : printable(entry->pw_name);
 }
 
 std::string command_line(const std::filesystem::path &proc) {
@@ -425,7 +414,29 @@ void describe_processes(const Machine &machine, std::vector<Row> &rows,
         row.command = user ? command_line(proc) : "";
         if (row.command.empty())
             row.command = row.name;
+        else if (row.exiting != 0)
+            row.command += exiting_mark;
     }
+}
+
+std::unordered_map<std::uint64_t, std::uint32_t> exiting_of(const Machine &machine,
+                                                            const std::vector<Client> &clients) {
+    std::unordered_map<std::uint64_t, std::uint32_t> processes;
+
+    for (const Client &client : clients) {
+        if (is_exiting(machine, client))
+            ++processes[client.account_id];
+    }
+    return processes;
+}
+
+std::string exiting_note(std::uint32_t processes) {
+    return processes == 0 ? "" : counted(processes, "process exiting", "processes exiting");
+}
+
+Json exiting_json(const Row &row) {
+    return row.client != nullptr ? Json({{"exiting", row.exiting != 0}})
+                                 : Json({{"exiting", row.exiting}});
 }
 
 std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,
@@ -443,6 +454,10 @@ std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> 
 
         if (row.account != nullptr)
             row.memory = memory_controller(machine.cgroups(), *row.account);
+        if (is_exiting(machine, client)) {
+            row.exiting = 1;
+            row.name += exiting_mark;
+        }
     }
     columns.push_back(&sort);
     describe_processes(machine, rows, columns);

@@ -39,6 +39,9 @@ struct Row {
     std::string bound_by = {};             ///< printable: the cgroup whose limit binds, or "itself"
     std::string command = {};              ///< printable: of a process, with its arguments
     std::string user = {};                 ///< printable: whom it runs as
+    /// Processes whose memory is still coming back: those of an account, without the cgroups
+    /// below; of a process 1, or 0.
+    std::uint32_t exiting = {};
 
     const std::string &path() const { return client ? client->path : account->path; }
 
@@ -136,6 +139,16 @@ private:
 
     std::unordered_map<std::uint64_t, Binder> others_; ///< by their ids
 };
+
+/// The processes that hold memory and are on their way out, by the accounts of that memory.
+std::unordered_map<std::uint64_t, std::uint32_t> exiting_of(const Machine &machine,
+                                                            const std::vector<Client> &clients);
+
+/// "2 processes exiting"; empty for none.
+std::string exiting_note(std::uint32_t processes);
+
+/// What lists have of a row in JSON, beside what the module says of it.
+Json exiting_json(const Row &row);
 
 /// The accounts by their whole paths, in that order. The rows point at them.
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,

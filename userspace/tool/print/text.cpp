@@ -2,6 +2,7 @@
 #include "tool/print/text.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 
 #include "lib/text.h"
 #include "lib/units.h"
@@ -30,6 +31,12 @@ std::string short_name(const Owners &owners, std::string_view path) {
     if (!owner->container.empty())
         return fmt::format("{} {}", owner->runtime, printable(owner->container));
     return printable(owner->label());
+}
+
+std::string name_of_user(uid_t uid) {
+    const passwd *entry = getpwuid(uid);
+
+    return entry == nullptr ? std::to_string(uid) : printable(entry->pw_name);
 }
 
 std::string format_known(const std::optional<std::uint64_t> &bytes) {

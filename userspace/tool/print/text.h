@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "lib/machine.h"
 
 namespace umacct::tool {
@@ -20,6 +22,9 @@ std::string short_name(const Owners &owners, std::string_view path);
 
 /// "1 process", "2 processes".
 std::string counted(std::uint64_t count, const char *one, const char *many);
+
+/// Printable: a user by its name, or by its number where it has none here.
+std::string name_of_user(uid_t uid);
 
 /// A size or limit that may be unknown: "-" then.
 std::string format_known(const std::optional<std::uint64_t> &bytes);

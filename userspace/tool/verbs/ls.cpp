@@ -34,8 +34,10 @@ int list(Session &session, const Options &options) {
     const bool pressure = need_pressure(shown) || need_pressure({&sort});
     Module &module = session.module();
     const Status status = module.status();
-    const std::vector<Account> accounts =
-        !options.target ? module.accounts() : module.accounts(machine.resolve(*options.target).id);
+    const std::optional<std::uint64_t> subtree =
+        options.target ? std::optional(machine.resolve(*options.target).id) : std::nullopt;
+    const std::vector<Account> accounts = module.accounts(subtree);
+    const auto exiting = exiting_of(machine, module.clients(subtree));
     const Binders binders(module, machine.owners(), accounts);
     const auto order = [&](const Row &a, const Row &b) { return comes_before(sort, a, b); };
     std::vector<Row> rows = tree_rows(
@@ -44,6 +46,8 @@ int list(Session &session, const Options &options) {
             row.memory = (pressure ? memory_and_pressure : memory_controller)(machine.cgroups(),
                                                                               *row.account);
             row.bound_by = binders.shown(*row.account);
+            if (const auto found = exiting.find(row.account->id); found != exiting.end())
+                row.exiting = found->second;
         },
         order,
         // The first is what all others are below.
@@ -58,10 +62,14 @@ int list(Session &session, const Options &options) {
     }
     output.warn_if_degraded(status);
     if (output.json) {
-        print_json(output, machine.owners(), Json::object(), "accounts", rows);
+        print_json(output, machine.owners(), Json::object(), "accounts", rows, exiting_json);
         return 0;
     }
     name_rows(machine.owners(), rows);
+    for (Row &row : rows) {
+        if (row.exiting != 0)
+            row.name += fmt::format(" ({})", exiting_note(row.exiting));
+    }
     if (rows.empty() && !options.list.csv)
         fmt::print(output.out, "no account holds memory or has settings; --all lists the rest\n");
     else

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +42,8 @@ std::string owner_note(const Owner &owner) {
 }
 
 void print_account(Module &module, const Machine &machine, const Output &output,
-                   const Account &account, const MemoryController &memory, bool bytes) {
+                   const Account &account, const MemoryController &memory, std::uint32_t exiting,
+                   bool bytes) {
     const auto size = [bytes](std::uint64_t value) {
         return bytes ? std::to_string(value) : format_size(value);
     };
@@ -90,7 +92,7 @@ void print_account(Module &module, const Machine &machine, const Output &output,
                      ? ""
                      : fmt::format("at most {} at once", format_time(account.alloc_time_max_ns))});
     figures.add({"frees", std::to_string(account.frees)});
-    figures.add({"processes", std::to_string(account.clients)});
+    figures.add({"processes", std::to_string(account.clients), exiting_note(exiting)});
     figures.print(output, 2);
 }
 
@@ -107,12 +109,18 @@ int show(Module &module, const Machine &machine, Output &output, const Options &
     const auto shown = chosen_columns({}, Of::processes, usual_of_processes);
     const std::vector<Row> rows =
         process_rows(machine, clients, accounts, column("usage", Of::processes, ""), shown);
+    const auto exiting =
+        static_cast<std::uint32_t>(std::ranges::count_if(rows, [&](const Row &row) {
+            return row.exiting != 0 && row.client->account_id == account.id;
+        }));
     if (output.json) {
-        print_json(output, machine.owners(),
-                   {{"account", to_json(machine.owners(), account, memory)}}, "clients", rows);
+        Json json = to_json(machine.owners(), account, memory);
+
+        json["exiting"] = exiting;
+        print_json(output, machine.owners(), {{"account", json}}, "clients", rows, exiting_json);
         return 0;
     }
-    print_account(module, machine, output, account, memory, options.bytes);
+    print_account(module, machine, output, account, memory, exiting, options.bytes);
     if (!rows.empty()) {
         fmt::print(output.out, "\n");
         print_rows(output, rows, shown, Of::processes, {.bytes = options.bytes}, 2);
