@@ -6,7 +6,7 @@
 # What "umacct preflight" answers is what then happens: over random states of a machine,
 # with page cache, shared memory and the driver's own memory in pieces, it never says yes
 # where the driver then refuses; what --fix has mended is so; and what is there "after reclaim"
-# is had, if not by the driver alone then with --fix.
+# is had, if not by the driver alone then with --fix. --wait ends when the memory has come back.
 #
 # The long run, of one seed:
 #   selftests/vm/run --cell CELL -- 'SEED=1 STATES=50 sh /selftests/cases/94_preflight.sh'
@@ -81,7 +81,6 @@ is "more than there is: no" "$answer $code" "no 8"
 check "and who holds it is named" \
 	grep -q "\"path\":\"$(cgroup_path leaf)\",[^}]*\"driver_bytes\":$(account leaf usage)" \
 	"$TEST_DIR/answer"
-diag "$(umacct preflight 1700M)"
 ask taker free all
 
 limit leaf --hard 100M
@@ -99,6 +98,47 @@ umacct reserve off >/dev/null
 check "who is nobody is told as well, if with less" runas $UNPRIVILEGED umacct preflight 64M
 umacct preflight 1G --blocks 3M 2>/dev/null
 is "a block is a power of two" "$?" 2
+
+# --- waiting -----------------------------------------------------------------------
+
+# since SECONDS: the ms from then to the answer, which says when it was.
+since() {
+	echo $(($(answered monotonic_us) / 1000 - $(echo "$1" | sed 's/[.]//; s/^0*//')0))
+}
+
+# waited: sets late, the ms from the moment when the memory was back to the answer.
+waited() {
+	ask taker alloc 2M 512
+	umacct preflight ${most}M --wait 5min --json >"$TEST_DIR/answer" 2>"$TEST_DIR/told" &
+	waiter=$!
+	eventually grep -qs 'not yet' "$TEST_DIR/told"
+	ask taker free all
+	read -r up _ </proc/uptime
+	wait $waiter
+	code=$?
+	late=$(since "$up")
+	diag "the answer '$(answered answer)' came ${late} ms after the last page; waited $(($(answered waited) / 1000000)) ms"
+}
+
+echo 1 >/proc/sys/vm/drop_caches
+preflight 64M
+most=$((($(answered free) - 96 * MIB) / MIB))
+read -r up _ </proc/uptime
+preflight 64M
+at_once=$(since "$up")
+least_late=100000
+for _ in 1 2 3; do
+	waited
+	[ "$late" -ge "$least_late" ] || least_late=$late
+done
+is "who waits for memory has it when a client has given it back" \
+	"$(answered answer) $code" "yes 0"
+check "within 100 ms of what an answer takes at once, ${at_once} ms, in the best of three times" \
+	[ "$least_late" -le $((at_once + 100)) ]
+before=$(now_ms)
+preflight 1900M --wait 1s
+is "what does not come is waited for no longer than said: no" "$answer $code" "no 8"
+check "and no shorter" [ $(($(now_ms) - before)) -ge 1000 ]
 
 # --- random states -----------------------------------------------------------------
 

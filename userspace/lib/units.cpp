@@ -58,7 +58,7 @@ constexpr std::array times{Unit{"s", second}, Unit{"ms", 1'000'000}, Unit{"us", 
 std::optional<std::uint64_t> time_factor(std::string_view unit) {
     const auto *found = std::ranges::find(times, unit, &Unit::name);
 
-    if (unit == "min" || unit == "h")
+    if (unit == "min" || unit == "m" || unit == "h")
         return (unit == "h" ? 3600 : 60) * second;
     return found == times.end() ? std::nullopt : std::optional(found->size);
 }

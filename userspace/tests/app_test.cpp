@@ -1102,6 +1102,46 @@ TEST_F(Room, PreflightWithLimitsInTheWay) {
     EXPECT_EQ(preflight("101M")["answer"], "yes") << "without a module there are no limits";
 }
 
+TEST_F(Room, PreflightWaitsUntilItFits) {
+    // Each file is replaced at once, as the kernel's are read at once.
+    const auto free_pages = [&](const char *pages, const char *blocks) {
+        sandbox_.write("new", std::string("Node 0, zone   Normal\n  pages free     ") + pages +
+                                  "\n        low      0\n        managed  0\n");
+        std::filesystem::rename(sandbox_.root() / "new", sandbox_.proc() / "zoneinfo");
+        sandbox_.write("new", std::string("Node 0, zone Normal 0 0 0 0 0 0 0 0 0 0 ") + blocks);
+        std::filesystem::rename(sandbox_.root() / "new", sandbox_.proc() / "buddyinfo");
+    };
+
+    free_pages("131072", "128\n");
+    std::thread holder([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(120));
+        free_pages("262144", "256\n");
+    });
+    const Ran waited = run({"preflight", "600M", "--wait", "1h"});
+    holder.join();
+    EXPECT_EQ(waited.code, 0) << waited.err;
+    EXPECT_EQ(waited.out.rfind("yes: 1.00 GiB are free in blocks of 2.00 MiB; waited ", 0), 0U)
+        << waited.out;
+    EXPECT_NE(waited.err.find("note: not yet: "), std::string::npos) << waited.err;
+    EXPECT_EQ(run_json({"preflight", "600M", "--wait", "1h", "--json"})["answer"], "yes");
+
+    const Ran late = run({"preflight", "2G", "--wait", "120ms", "--json"});
+    EXPECT_EQ(late.code, 8);
+    EXPECT_GE(json::parse(late.out)["waited_ns"], 120'000'000);
+    EXPECT_EQ(run_json({"preflight", "2G", "--json"})["waited_ns"], 0);
+}
+
+TEST_F(Room, PreflightWaitsForWhatALimitLeaves) {
+    sandbox_.write("proc/" + std::to_string(getpid()) + "/cgroup", "0::/a.slice/small\n");
+    fake_.accounts[1].usage = 8 * gib - 100 * mib;
+    EXPECT_EQ(run({"preflight", "101M", "--wait", "60ms"}).code, 8);
+    EXPECT_EQ(run({"preflight", "100M", "--wait", "1h"}).code, 0);
+}
+
+TEST_F(Room, PreflightTakesAShareOfTheMachine) {
+    EXPECT_EQ(run_json({"preflight", "2.5%", "--json"})["wanted_bytes"], 16 * gib / 40);
+}
+
 /// With the tool itself inside of a limited cgroup that has a view.
 TEST_F(Room, NothingIsReadThatAViewChanges) {
     sandbox_.write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n");

@@ -82,6 +82,7 @@ TEST(Units, Times) {
     EXPECT_EQ(parse_time("7ns"), 7U);
     EXPECT_EQ(parse_time("1h"), 3'600'000'000'000U);
     EXPECT_EQ(parse_time("2min"), 120'000'000'000U);
+    EXPECT_EQ(parse_time("5m"), 300'000'000'000U);
     EXPECT_EQ(parse_time("off"), 0U);
     EXPECT_EQ(parse_time("0"), 0U);
     EXPECT_THROW(parse_time("20"), Error);

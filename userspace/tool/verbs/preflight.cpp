@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -26,11 +29,24 @@ namespace umacct::tool {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t holders_shown = 5;
+
+/// How often --wait looks, so that what comes back is seen well within 100 ms.
+constexpr std::chrono::milliseconds look_interval{50};
+
+/// And how often at what seldom changes: watermarks, and what is kept for devices.
+constexpr std::chrono::seconds rest_interval{1};
+
+/// What --wait with --fix could not put together is tried again after this, or
+/// after ten times as long as it took.
+constexpr std::chrono::seconds fix_interval{1};
 
 struct Options {
     std::string size;
     std::optional<std::string> blocks;
+    std::optional<std::string> wait;
     bool fix = false;
     bool anonymous = false;
 };
@@ -45,6 +61,13 @@ struct Fixed {
     std::uint64_t reclaimed = 0;
     std::uint64_t compactions = 0;
     std::uint64_t took_ns = 0;
+
+    Fixed &operator+=(const Fixed &other) {
+        reclaimed += other.reclaimed;
+        compactions += other.compactions;
+        took_ns += other.took_ns;
+        return *this;
+    }
 };
 
 /// What a cgroup holds itself, without those below it.
@@ -59,7 +82,8 @@ std::uint64_t cache_of(std::map<std::string, std::uint64_t> &stat) {
     return stat["active_file"] + stat["inactive_file"];
 }
 
-// --- what may be in the way -------------------------------------------------------
+// --- what may be in the way
+// -------------------------------------------------------
 
 /// What the limits of one account leave.
 void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Account &account,
@@ -119,7 +143,8 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
     return bounds;
 }
 
-// --- who holds it -----------------------------------------------------------------
+// --- who holds it
+// -----------------------------------------------------------------
 
 /// What is below a cgroup is taken out of its own figures.
 std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &accounts) {
@@ -166,7 +191,8 @@ std::vector<Holder> first_of(std::vector<Holder> list, Prospect prospect) {
     return list;
 }
 
-// --- what is said -----------------------------------------------------------------
+// --- what is said
+// -----------------------------------------------------------------
 
 /// How a prospect is told.
 struct Told {
@@ -240,7 +266,13 @@ Json holders_json(const Machine &machine, const std::vector<Holder> &list) {
     return json;
 }
 
-Json answer_json(const Preflight &answer, const Asked &asked, const std::optional<Fixed> &fixed) {
+std::uint64_t ns_since(Clock::time_point start) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+Json answer_json(const Preflight &answer, const Asked &asked, const std::optional<Fixed> &fixed,
+                 std::uint64_t waited_ns) {
     return {{"answer", told(answer.prospect).json},
             {"wanted_bytes", asked.bytes},
             {"block_bytes", asked.block},
@@ -248,6 +280,7 @@ Json answer_json(const Preflight &answer, const Asked &asked, const std::optiona
             {"cache_bytes", answer.cache},
             {"to_reclaim_bytes", answer.to_reclaim},
             {"missing_bytes", answer.missing},
+            {"waited_ns", waited_ns},
             {"bound", answer.bound ? Json(answer.bound->what) : Json()},
             {"fixed", fixed ? Json({{"reclaimed_bytes", fixed->reclaimed},
                                     {"compactions", fixed->compactions},
@@ -255,11 +288,10 @@ Json answer_json(const Preflight &answer, const Asked &asked, const std::optiona
                             : Json()}};
 }
 
-// --- the verb ---------------------------------------------------------------------
+// --- the verb
+// ---------------------------------------------------------------------
 
 Fixed fix(const Machine &machine, const Asked &asked, bool anonymous) {
-    using Clock = std::chrono::steady_clock;
-
     const auto start = Clock::now();
     Reclaimer reclaimer(machine.cgroups(), machine.proc(), machine.root(), anonymous);
     Refill refill(need_of_driver(asked.bytes, asked.block));
@@ -280,71 +312,168 @@ Fixed fix(const Machine &machine, const Asked &asked, bool anonymous) {
             break;
         }
     }
-    fixed.took_ns = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+    fixed.took_ns = ns_since(start);
     return fixed;
 }
 
-Preflight ask(const Machine &machine, const Asked &asked, const std::vector<Bound> &bounds) {
-    const Zones zones = Zones::read(machine.proc());
-    const Need need = need_of_driver(asked.bytes, asked.block);
-    const bool look = !shortfall(need, zones).none();
+/// Asks, as often as is needed, with what is known at that moment.
+class Question {
+public:
+    Question(Session &session, const Asked &asked)
+        : session_(session), machine_(session.machine), asked_(asked) {
+        const std::size_t largest = Zones::read(machine_.proc()).largest_order();
 
-    if (need.order > zones.largest_order())
-        throw Error(Failure::usage, fmt::format("--blocks: the kernel has none of more than {}",
-                                                format_size(page_size() << zones.largest_order())));
-    return preflight(asked.bytes, asked.block, zones,
-                     look ? survey_blocks(machine.proc(), zones, need.order) : std::nullopt,
-                     bounds);
+        if (need().order > largest)
+            throw Error(Failure::usage, fmt::format("--blocks: the kernel has none of more than {}",
+                                                    format_size(page_size() << largest)));
+        try {
+            if (!session_.module().status().tells_all())
+                session_.output.note("the reserve is not visible to you, and not reckoned with");
+        } catch (const Error &error) {
+            if (error.failure() != Failure::missing)
+                throw;
+            loaded_ = false;
+            session_.output.note("the umacct module is not loaded: nothing is known "
+                                 "of the driver's memory");
+        }
+    }
+
+    /// Looks into the blocks, too, where that matters: it takes two seconds for
+    /// 100 GB.
+    Preflight ask_closely() const {
+        const Zones zones = Zones::read(machine_.proc());
+        const bool look = !shortfall(need(), zones).none();
+
+        return answer(zones,
+                      look ? survey_blocks(machine_.proc(), zones, need().order) : std::nullopt);
+    }
+
+    /// The same without: what page cache and compaction would give is a guess then. For many
+    /// times a second: what is free is read each time, the rest, which costs ten times as much,
+    /// each second and before a yes.
+    Preflight ask() {
+        const auto now = Clock::now();
+
+        if (zones_)
+            zones_->refresh(machine_.proc());
+        if (!zones_ || now - read_at_ >= rest_interval || shortfall(need(), *zones_).none()) {
+            zones_ = Zones::read(machine_.proc());
+            read_at_ = now;
+        }
+        return answer(*zones_, std::nullopt);
+    }
+
+    std::string reason(const Preflight &answer) const {
+        return reason_of(answer, asked_, machine_.meminfo().total());
+    }
+
+    /// For the log of who waits.
+    void tell_why(const Preflight &answer) const {
+        session_.output.note("not yet: " + reason(answer));
+    }
+
+    std::vector<Account> accounts() const {
+        return loaded_ ? session_.module().accounts() : std::vector<Account>();
+    }
+
+private:
+    Need need() const { return need_of_driver(asked_.bytes, asked_.block); }
+
+    Preflight answer(const Zones &zones, const std::optional<Survey> &survey) const {
+        const auto bounds = loaded_ ? bounds_of(session_.module(), session_.module().status(),
+                                                machine_, asked_.bytes)
+                                    : std::vector<Bound>();
+
+        return preflight(asked_.bytes, asked_.block, zones, survey, bounds);
+    }
+
+    Session &session_;
+    const Machine &machine_;
+    Asked asked_;
+    bool loaded_ = true;
+    std::optional<Zones> zones_;
+    Clock::time_point read_at_;
+};
+
+/// The answer, once it is yes; empty when the time is up.
+std::optional<Preflight> wait_for(Question &question, const std::function<Fixed()> &fix,
+                                  std::chrono::nanoseconds time, std::optional<Fixed> &fixed) {
+    const auto start = Clock::now();
+    Clock::time_point next_fix;
+    bool said = false;
+
+    for (;;) {
+        Preflight answer = question.ask();
+        const auto now = Clock::now();
+
+        if (fix && answer.prospect != Prospect::fits && answer.prospect != Prospect::none &&
+            now >= next_fix) {
+            fixed = fixed.value_or(Fixed()) += fix();
+            next_fix =
+                Clock::now() + std::max<Clock::duration>(fix_interval, 10 * (Clock::now() - now));
+            answer = question.ask();
+        }
+        if (answer.prospect == Prospect::fits)
+            return answer;
+        if (now - start >= time)
+            return std::nullopt;
+        if (!std::exchange(said, true))
+            question.tell_why(answer);
+        std::this_thread::sleep_for(
+            std::min<std::chrono::nanoseconds>(look_interval, time - (now - start)));
+    }
 }
 
 int preflight(Session &session, const Options &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
-    const Asked asked{.bytes = read_argument("SIZE", options.size, parse_size),
+    const Asked asked{.bytes = read_argument("SIZE", options.size,
+                                             [&](const std::string &text) {
+                                                 return parse_machine_size(text, machine);
+                                             }),
                       .block = options.blocks
                                    ? read_argument("--blocks", *options.blocks, parse_block)
                                    : default_block};
-    std::vector<Account> accounts;
-    std::vector<Bound> bounds;
+    const std::chrono::nanoseconds time(
+        options.wait ? read_argument("--wait", *options.wait, parse_time) : 0);
+    Question question(session, asked);
+    const auto mend = [&] { return fix(machine, asked, options.anonymous); };
+    std::optional<Preflight> answer;
     std::optional<Fixed> fixed;
 
-    try {
-        const Status status = session.module().status();
-
-        if (!status.tells_all())
-            output.note("the reserve is not visible to you, and not reckoned with");
-        bounds = bounds_of(session.module(), status, machine, asked.bytes);
-        accounts = session.module().accounts();
-    } catch (const Error &error) {
-        if (error.failure() != Failure::missing)
-            throw;
-        output.note("the umacct module is not loaded: nothing is known of the driver's memory");
-    }
-    Preflight answer = ask(machine, asked, bounds);
-    if (options.fix && answer.prospect != Prospect::fits && answer.prospect != Prospect::none) {
-        fixed = fix(machine, asked, options.anonymous);
-        answer = ask(machine, asked, bounds);
+    const auto start = Clock::now();
+    if (options.wait)
+        answer = wait_for(question, options.fix ? mend : std::function<Fixed()>(), time, fixed);
+    const std::uint64_t waited_ns = options.wait ? ns_since(start) : 0;
+    if (!answer)
+        answer = question.ask_closely();
+    if (options.fix && answer->prospect != Prospect::fits && answer->prospect != Prospect::none) {
+        fixed = fixed.value_or(Fixed()) += mend();
+        answer = question.ask_closely();
     }
 
-    const std::string reason = reason_of(answer, asked, machine.meminfo().total());
-    const auto shown = first_of(holders(machine, accounts), answer.prospect);
+    const std::string reason = question.reason(*answer);
+    // Nobody has to go where it fits, and who waited is not to wait for that.
+    const auto shown = answer->prospect == Prospect::fits
+                           ? std::vector<Holder>()
+                           : first_of(holders(machine, question.accounts()), answer->prospect);
     if (output.json) {
-        Json json = answer_json(answer, asked, fixed);
+        Json json = answer_json(*answer, asked, fixed, waited_ns);
 
         json["reason"] = reason;
         json["holders"] = holders_json(machine, shown);
         output.document(json);
-        return told(answer.prospect).exit_code;
+        return told(answer->prospect).exit_code;
     }
     if (fixed)
         fmt::print(
             output.out, "{} of page cache given back, {}, in {}\n", format_size(fixed->reclaimed),
             counted(fixed->compactions, "compaction", "compactions"), format_time(fixed->took_ns));
-    fmt::print(output.out, "{}: {}\n", told(answer.prospect).text, reason);
-    if (answer.prospect != Prospect::fits)
+    fmt::print(output.out, "{}: {}{}\n", told(answer->prospect).text, reason,
+               options.wait ? fmt::format("; waited {}", format_elapsed(waited_ns)) : "");
+    if (answer->prospect != Prospect::fits)
         print_holders(machine, output, shown);
-    return told(answer.prospect).exit_code;
+    return told(answer->prospect).exit_code;
 }
 
 } // namespace
@@ -352,14 +481,22 @@ int preflight(Session &session, const Options &options) {
 Action add_preflight(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    verb.add_option("SIZE", options->size, "how much the driver will be asked for")->required();
+    verb.add_option("SIZE", options->size,
+                    "how much the driver will be asked for, such as 96G or 80%")
+        ->required();
     verb.add_option("--blocks", options->blocks, "in blocks of this size; 2M unless told")
         ->type_name("SIZE");
     verb.add_flag("--fix", options->fix, "give back page cache and compact, and ask again");
     verb.add_flag("--anonymous", options->anonymous, "with --fix: programs' memory may be swapped");
+    verb.add_option("--wait", options->wait,
+                    "wait until it fits, so long at the most, such as 5min; with "
+                    "--fix, until it "
+                    "can be made to fit")
+        ->type_name("TIME");
     verb.footer("Exit codes: 0 yes, 6 after reclaim, 7 only after compaction, 8 no.\n");
     add_examples(verb, "umacct preflight 96G\n"
                        "umacct preflight 96G --fix\n"
+                       "umacct preflight 96G --fix --wait 10min\n"
                        "umacct preflight 40G --blocks 64K --json");
     return [options](Session &session) { return preflight(session, *options); };
 }
