@@ -171,8 +171,8 @@ enum {
 	/* u64: allocations refused because memory ran out while their account was looked for */
 	UMACCT_A_STATUS_UNATTRIBUTED_COUNT,
 	/*
-	 * u64, bytes: memory that the driver could have: MemAvailable, less free CMA pages, and
-	 * pools
+	 * u64, bytes: memory that the driver could have: MemAvailable, less CMA and what
+	 * memory.min keeps, and pools
 	 */
 	UMACCT_A_STATUS_AVAILABLE,
 	/* u64, bytes: freed memory that the driver keeps in its pools; absent if not known */

@@ -43,6 +43,36 @@ bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
 	return known;
 }
 
+/**
+ * memcg_protected() - memory that cgroups use within their memory.min, which reclaim leaves alone
+ *
+ * No cgroup passes on more protection than it has, with memory_recursiveprot or without: so
+ * the root's children have all of it. Their sum is kept by the kernel itself with each charge:
+ * it is never late. What of it is page cache is not known.
+ *
+ * memory.low is not part of it. Where nothing else is left, reclaim takes that, too, within the
+ * same call (memcg_low_reclaim), and so the driver gets it.
+ *
+ * Context: any.
+ * Return: pages.
+ */
+unsigned long memcg_protected(void)
+{
+	unsigned long pages = 0;
+#ifdef CONFIG_MEMCG
+	struct cgroup_subsys_state *root;
+
+	if (mem_cgroup_disabled() || !memcg_on_v2())
+		return 0;
+	rcu_read_lock();
+	root = rcu_dereference(cgrp_dfl_root.cgrp.subsys[memory_cgrp_id]);
+	if (root)
+		pages = atomic_long_read(&mem_cgroup_from_css(root)->memory.children_min_usage);
+	rcu_read_unlock();
+#endif
+	return pages;
+}
+
 #ifdef CONFIG_MEMCG
 /*
  * How far below its high mark a counter has to stay for a charge to block, as a part

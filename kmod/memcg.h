@@ -19,6 +19,7 @@ struct memcg_figures {
 };
 
 bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures);
+unsigned long memcg_protected(void);
 bool memcg_may_block(u64 bytes);
 bool memcg_on_v2(void);
 bool memcg_possible(const char **why);

@@ -21,6 +21,7 @@
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/settings.h"
+#include "memcg.h"
 #include "pools.h"
 
 /* Excess at which the penalty is the longest, as a part of the limit. */
@@ -97,6 +98,24 @@ static u64 pooled_beside_available(void)
 	return pooled - min(pooled, counted);
 }
 
+static unsigned long cache_pages(void)
+{
+	return global_node_page_state(NR_ACTIVE_FILE) + global_node_page_state(NR_INACTIVE_FILE);
+}
+
+/*
+ * What MemAvailable counts of memory that cgroups keep by memory.min, at the most: all page
+ * cache and all of the kernel's objects that could be given back may be theirs.
+ */
+static unsigned long available_in_protected(void)
+{
+	unsigned long pages = memcg_protected();
+
+	if (likely(!pages))
+		return 0;
+	return min(pages, cache_pages() + global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B));
+}
+
 static unsigned long cma_pages(void)
 {
 	unsigned long pages = 0;
@@ -115,27 +134,27 @@ static unsigned long cma_pages(void)
  */
 static unsigned long available_in_cma(void)
 {
-	unsigned long areas = cma_pages(), free, cache;
+	unsigned long areas = cma_pages(), free;
 
 	if (likely(!areas))
 		return 0;
 	free = global_zone_page_state(NR_FREE_CMA_PAGES);
-	cache = global_node_page_state(NR_ACTIVE_FILE) + global_node_page_state(NR_INACTIVE_FILE);
-	return free + min(cache, areas - min(areas, free));
+	return free + min(cache_pages(), areas - min(areas, free));
 }
 
 /**
  * limit_available() - how much memory the driver could have
  *
  * MemAvailable, in bytes, without what is in CMA areas: the driver's pages can't be
- * moved, so they are not taken from there. And what the driver keeps in its pools; if
- * that isn't known, nothing is counted on.
+ * moved, so they are not taken from there. Without page cache that cgroups keep by
+ * memory.min. And what the driver keeps in its pools; if that isn't known, nothing is
+ * counted on.
  *
  * Context: may sleep.
  */
 u64 limit_available(void)
 {
-	long pages = si_mem_available() - available_in_cma();
+	long pages = si_mem_available() - available_in_cma() - available_in_protected();
 
 	return pooled_beside_available() + (pages > 0 ? (u64)pages << PAGE_SHIFT : 0);
 }

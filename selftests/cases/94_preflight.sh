@@ -6,7 +6,8 @@
 # What "umacct preflight" answers is what then happens: over random states of a machine,
 # with page cache, shared memory and the driver's own memory in pieces, it never says yes
 # where the driver then refuses; what --fix has mended is so; and what is there "after reclaim"
-# is had, if not by the driver alone then with --fix. --wait ends when the memory has come back.
+# is had, if not by the driver alone then with --fix. --wait ends when the memory has come back;
+# and what memory.min protects is nobody's, for the reserve, too.
 #
 # The long run, of one seed:
 #   selftests/vm/run --cell CELL -- 'SEED=1 STATES=50 sh /selftests/cases/94_preflight.sh'
@@ -139,6 +140,57 @@ before=$(now_ms)
 preflight 1900M --wait 1s
 is "what does not come is waited for no longer than said: no" "$answer $code" "no 8"
 check "and no shorter" [ $(($(now_ms) - before)) -ge 1000 ]
+
+# --- what is protected ---------------------------------------------------------------
+
+# protect FILE: memory.min or memory.low, for the page cache of the cgroup "kept".
+protect() {
+	cgroup_write "" "$1" 200M
+	cgroup_write kept "$1" 200M
+}
+
+kept_cache() {
+	awk '/^(in)?active_file / { sum += $2 } END { print int(sum / 1048576) }' \
+		"$(cgroup_dir kept)/memory.stat"
+}
+
+oom_kills() {
+	awk '$1 == "oom_kill" { print $2 }' /proc/vmstat
+}
+
+cgroup_leaf kept
+echo 1 >/proc/sys/vm/drop_caches
+preflight 64M
+in_cgroup kept dd of=/dev/null bs=1M count=181 <&5 2>/dev/null
+diag "$(kept_cache) MiB of page cache; $(grep -w cgroup2 /proc/mounts)"
+# Of 181 MiB, the kernel keeps its watermarks, and the driver has its notes.
+wanted=$((($(answered free) - 128 * MIB) / MIB))
+preflight ${wanted}M
+is "page cache of 181 MiB can be had" "$answer" reclaim
+protect memory.low
+preflight ${wanted}M --fix
+is "with memory.low, too" "$answer" yes
+echo 1 >/proc/sys/vm/drop_caches
+in_cgroup kept dd of=/dev/null bs=1M count=181 <&5 2>/dev/null
+protect memory.min
+preflight ${wanted}M
+is "with memory.min it can't" "$answer" no
+is "and whose that is is named" "$(answered kept_by)" "$(cgroup_path kept)"
+diag "$(umacct preflight ${wanted}M | head -n 1)"
+within "what is available is without it" \
+	$(($(umacct reserve --json | json_field available) / MIB)) $(($(available) / MIB - $(kept_cache))) 24
+killed=$(oom_kills)
+umacct reserve 80M >/dev/null
+ask taker fill 64K
+is "with a reserve of 80 MiB, a fill in small blocks is refused at last" \
+	"$(reply_field status)" $NO_MEMORY
+is "and nobody was killed" "$(oom_kills)" "$killed"
+check "nor was the page cache taken" [ "$(kept_cache)" -ge 170 ]
+diag "$(($(meminfo MemAvailable) / MIB)) MiB of MemAvailable are left, $(($(meminfo MemFree) / MIB)) free"
+umacct reserve off >/dev/null
+ask taker free all
+cgroup_write kept memory.min 0
+cgroup_write "" memory.min 0
 
 # --- random states -----------------------------------------------------------------
 

@@ -1131,6 +1131,24 @@ TEST_F(Room, PreflightWaitsUntilItFits) {
     EXPECT_EQ(run_json({"preflight", "2G", "--json"})["waited_ns"], 0);
 }
 
+TEST_F(Room, PreflightSaysWhoseProtectionIsInTheWay) {
+    const auto slice = sandbox_.cgroup_mount() / "a.slice";
+
+    sandbox_.write(slice / "memory.current", "134217728\n");
+    sandbox_.write(slice / "memory.stat", "inactive_file 134217728\n");
+    sandbox_.write(slice / "memory.min", "0\n");
+    EXPECT_EQ(preflight("600M")["answer"], "compaction");
+    EXPECT_EQ(preflight("600M")["kept_bytes"], 0);
+    sandbox_.write(slice / "memory.min", "209715200\n");
+    const Ran ran = run({"preflight", "600M"});
+    EXPECT_EQ(ran.code, 8);
+    EXPECT_NE(ran.out.find("; memory.min of /a.slice keeps 128.00 MiB of page cache\n"),
+              std::string::npos)
+        << ran.out;
+    EXPECT_EQ(preflight("600M")["kept_by"], "/a.slice");
+    EXPECT_EQ(preflight("1G")["kept_by"], nullptr) << "it would not fit without, either";
+}
+
 TEST_F(Room, PreflightWaitsForWhatALimitLeaves) {
     sandbox_.write("proc/" + std::to_string(getpid()) + "/cgroup", "0::/a.slice/small\n");
     fake_.accounts[1].usage = 8 * gib - 100 * mib;

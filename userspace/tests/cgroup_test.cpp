@@ -29,6 +29,7 @@ TEST(CgroupMount, OfAUnifiedHost) {
     ASSERT_TRUE(mount);
     EXPECT_EQ(mount->point, "/sys/fs/cgroup");
     EXPECT_EQ(mount->root, "/");
+    EXPECT_TRUE(mount->recursive_protection);
 }
 
 TEST(CgroupMount, OfAHybridHost) {
@@ -38,6 +39,7 @@ TEST(CgroupMount, OfAHybridHost) {
 
     ASSERT_TRUE(mount);
     EXPECT_EQ(mount->point, "/sys/fs/cgroup/unified");
+    EXPECT_FALSE(mount->recursive_protection);
 }
 
 TEST(CgroupMount, TheWholeHierarchyIsBetterThanAPart) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// What is free for the driver, what could be, and what is done about it.
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/kernel-page-flags.h>
+#include <umacct.h>
 
 #include "lib/error.h"
 #include "lib/host/umacctd.h"
@@ -177,6 +179,21 @@ TEST(Survey, BlocksByWhatIsInThem) {
     }
 }
 
+TEST(Survey, ABlockWithPageCacheThatMayBeProtectedIsNotReclaimableForCertain) {
+    Survey survey;
+    std::vector<std::uint64_t> pages{free_page, cache_page, cache_page, kernel_page};
+
+    for (std::uint64_t &flags : std::span(pages).last(2))
+        survey.keep(flags);
+    EXPECT_EQ(pages.back(), kernel_page);
+    EXPECT_EQ(survey.clean_pages, 1U);
+    pages.pop_back();
+    survey.add(pages);
+    EXPECT_EQ(survey.reclaimable, 0U);
+    EXPECT_EQ(survey.movable, 1U);
+    EXPECT_EQ(survey.clean_pages, 2U) << "it counts as page cache all the same, and once";
+}
+
 TEST(Survey, UnknownPagesMayBeFreeOnes) {
     Survey survey;
 
@@ -240,6 +257,23 @@ TEST(Preflight, PageCacheInPlacesForDevicesIsOfNoUse) {
     EXPECT_EQ(ask(machine.zones(), survey_with(4, 0, 2 * 512 + 1100)).prospect,
               Prospect::after_reclaim);
     EXPECT_EQ(ask(machine.zones(), survey_with(4, 0, 1100)).prospect, Prospect::none);
+}
+
+TEST(Preflight, ProtectedPageCacheIsOfNoUse) {
+    const auto with = [](std::uint64_t pages) {
+        return preflight(16 * block, block, zones_with(16, 0), survey_with(2, 0, 1320), {},
+                         Protection({{.path = "/a",
+                                      .usage = pages * page_size(),
+                                      .min = UMACCT_UNLIMITED,
+                                      .cache = pages * page_size()}},
+                                    true));
+    };
+
+    EXPECT_EQ(with(660).prospect, Prospect::after_reclaim);
+    EXPECT_EQ(with(660).kept, 660 * page_size());
+    EXPECT_EQ(with(660).kept_by, "") << "it is not in the way";
+    EXPECT_EQ(with(670).prospect, Prospect::none);
+    EXPECT_EQ(with(670).kept_by, "/a");
 }
 
 TEST(Preflight, LimitsAreInTheWay) {

@@ -70,7 +70,13 @@ std::optional<CgroupMount> CgroupMount::find(std::istream &mountinfo) {
         if (fields.size() < 5 || std::distance(dash, fields.end()) < 2 || dash[1] != "cgroup2")
             continue;
 
-        CgroupMount mount{.point = unescape(fields[4]), .root = unescape(fields[3])};
+        // The hierarchy's own options are the last word, after type and source.
+        const bool recursive =
+            std::distance(dash, fields.end()) > 3 &&
+            ("," + dash[3] + ",").find(",memory_recursiveprot,") != std::string::npos;
+        CgroupMount mount{.point = unescape(fields[4]),
+                          .root = unescape(fields[3]),
+                          .recursive_protection = recursive};
         // A part of the hierarchy may be mounted elsewhere too: the whole of it is better.
         if (!found || (found->root != "/" && mount.root == "/"))
             found = std::move(mount);

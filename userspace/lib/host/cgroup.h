@@ -20,6 +20,9 @@ namespace umacct {
 struct CgroupMount {
     std::filesystem::path point;
     std::string root; ///< path of the cgroup that is mounted there
+    /// Mounted with memory_recursiveprot: what memory.min and memory.low protect is for those
+    /// below, too.
+    bool recursive_protection = false;
 
     /// Empty when no cgroup v2 hierarchy is mounted.
     static std::optional<CgroupMount> find(std::istream &mountinfo);

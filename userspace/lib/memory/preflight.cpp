@@ -34,6 +34,42 @@ std::uint64_t kept_for_devices(const Zones &zones) {
     return pages;
 }
 
+/// kept: pages of page cache that nobody gets.
+Preflight by_memory(const Need &need, const Zones &zones, const std::optional<Survey> &survey,
+                    std::uint64_t kept) {
+    const Shortfall now = shortfall(need, zones);
+    const std::uint64_t devices = kept_for_devices(zones);
+    std::uint64_t cache =
+        minus(survey ? survey->clean_pages : zones.sum(&Zone::file), devices + kept);
+    // The kernel keeps some of it whatever happens, as MemAvailable has it.
+    cache -= std::min(cache / 2, zones.sum(&Zone::low));
+    // What blocks would be free: for certain; and perhaps, which is all where nobody looked.
+    const std::uint64_t not_these = divided_up(devices, need.block_pages());
+    const std::uint64_t certain = survey ? minus(survey->reclaimable, not_these) : 0;
+    const std::uint64_t perhaps =
+        survey ? minus(survey->obtainable(zones.sum(&Zone::in_cpu_lists)), not_these) : now.blocks;
+    Preflight result{.free = (zones.usable_blocks(need.order) << need.order) * page_size(),
+                     .cache = cache * page_size(),
+                     .kept_by = {},
+                     .bound = {}};
+
+    if (now.none())
+        result.prospect = Prospect::fits;
+    else if (now.pages > cache)
+        result.missing = (now.pages - cache) * page_size();
+    else if (now.blocks <= certain)
+        result.prospect = Prospect::after_reclaim;
+    else if (now.blocks <= perhaps)
+        result.prospect = Prospect::after_compaction;
+    else
+        result.missing = ((now.blocks - perhaps) << need.order) * page_size();
+    if (result.prospect == Prospect::after_reclaim)
+        result.to_reclaim = std::max(now.pages, now.blocks << need.order) * page_size();
+    else if (result.prospect == Prospect::after_compaction)
+        result.to_reclaim = now.pages * page_size();
+    return result;
+}
+
 } // namespace
 
 std::uint64_t parse_block(const std::string &text) {
@@ -73,37 +109,15 @@ Shortfall shortfall(const Need &need, const Zones &zones) {
 }
 
 Preflight preflight(std::uint64_t bytes, std::uint64_t block, const Zones &zones,
-                    const std::optional<Survey> &survey, const std::vector<Bound> &bounds) {
+                    const std::optional<Survey> &survey, const std::vector<Bound> &bounds,
+                    const Protection &protection) {
     const Need need = need_of_driver(bytes, block);
-    const Shortfall now = shortfall(need, zones);
-    const std::uint64_t devices = kept_for_devices(zones);
-    // The kernel keeps some of it whatever happens, as MemAvailable has it.
-    std::uint64_t cache = minus(survey ? survey->clean_pages : zones.sum(&Zone::file), devices);
-    cache -= std::min(cache / 2, zones.sum(&Zone::low));
-    // What blocks would be free: for certain; and perhaps, which is all where nobody looked.
-    const std::uint64_t not_these = divided_up(devices, need.block_pages());
-    const std::uint64_t certain = survey ? minus(survey->reclaimable, not_these) : 0;
-    const std::uint64_t perhaps =
-        survey ? minus(survey->obtainable(zones.sum(&Zone::in_cpu_lists)), not_these) : now.blocks;
-    Preflight result{.free = (zones.usable_blocks(need.order) << need.order) * page_size(),
-                     .cache = cache * page_size(),
-                     .bound = {}};
+    const std::uint64_t kept = protection.total();
+    Preflight result = by_memory(need, zones, survey, kept / page_size());
 
-    if (now.none())
-        result.prospect = Prospect::fits;
-    else if (now.pages > cache)
-        result.missing = (now.pages - cache) * page_size();
-    else if (now.blocks <= certain)
-        result.prospect = Prospect::after_reclaim;
-    else if (now.blocks <= perhaps)
-        result.prospect = Prospect::after_compaction;
-    else
-        result.missing = ((now.blocks - perhaps) << need.order) * page_size();
-    if (result.prospect == Prospect::after_reclaim)
-        result.to_reclaim = std::max(now.pages, now.blocks << need.order) * page_size();
-    else if (result.prospect == Prospect::after_compaction)
-        result.to_reclaim = now.pages * page_size();
-
+    result.kept = kept;
+    if (kept > 0 && result.prospect != by_memory(need, zones, survey, 0).prospect)
+        result.kept_by = protection.most();
     for (const Bound &bound : bounds) {
         if (bound.left >= bytes)
             continue;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/memory/protection.h"
 #include "lib/memory/survey.h"
 #include "lib/memory/zones.h"
 
@@ -68,11 +69,14 @@ struct Preflight {
     std::uint64_t cache = 0;      ///< bytes of page cache that could be given back
     std::uint64_t to_reclaim = 0; ///< bytes of it that would have to be
     std::uint64_t missing = 0;    ///< bytes, where there is no prospect
+    std::uint64_t kept = 0;       ///< bytes of page cache that memory.min protects
+    std::string kept_by;          ///< whose memory.min is in the way; empty where it isn't
     std::optional<Bound> bound;   ///< what is in the way, if it isn't memory
 };
 
 /// survey: where it could be made, else less is known for certain.
 Preflight preflight(std::uint64_t bytes, std::uint64_t block, const Zones &zones,
-                    const std::optional<Survey> &survey, const std::vector<Bound> &bounds);
+                    const std::optional<Survey> &survey, const std::vector<Bound> &bounds,
+                    const Protection &protection = {});
 
 } // namespace umacct

@@ -43,7 +43,35 @@ bool is_movable(std::uint64_t flags) {
            (has(flags, KPF_ANON) || has(flags, KPF_SWAPBACKED) || !has(flags, KPF_UNEVICTABLE));
 }
 
+/// A number for each page of the machine, by page number.
+class PageFile {
+public:
+    explicit PageFile(const std::filesystem::path &path)
+        : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+    bool is_open() const { return file_.get() >= 0; }
+
+    /// How many there were, from that page on; 0 where it can't be read.
+    std::uint64_t read(std::uint64_t first, std::span<std::uint64_t> pages) const {
+        const ssize_t size = pread(file_.get(), pages.data(), pages.size_bytes(),
+                                   static_cast<off_t>(first * sizeof(first)));
+
+        return size < 0 ? 0 : static_cast<std::uint64_t>(size) / sizeof(first);
+    }
+
+private:
+    FileDescriptor file_;
+};
+
 } // namespace
+
+void Survey::keep(std::uint64_t &flags) {
+    if (!is_clean_cache(flags))
+        return;
+    // It is page cache that may be given back or not, and it can be moved.
+    ++clean_pages;
+    flags |= bit(KPF_DIRTY);
+}
 
 void Survey::add(std::span<const std::uint64_t> block) {
     std::size_t free = 0;
@@ -86,13 +114,16 @@ std::uint64_t Survey::obtainable(std::uint64_t unknown_free) const {
 }
 
 std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zones &zones,
-                                    std::size_t order) {
-    const FileDescriptor file(open((proc / "kpageflags").c_str(), O_RDONLY | O_CLOEXEC));
+                                    std::size_t order,
+                                    const std::unordered_set<std::uint64_t> &keepers) {
+    const PageFile file(proc / "kpageflags");
+    const PageFile owners(proc / "kpagecgroup");
     const std::uint64_t pages = std::uint64_t{1} << order;
     std::vector<std::uint64_t> flags(std::max<std::uint64_t>(pages_at_once, pages));
+    std::vector<std::uint64_t> cgroups(keepers.empty() ? 0 : flags.size());
     Survey survey;
 
-    if (file.get() < 0)
+    if (!file.is_open())
         return std::nullopt;
     for (const Zone &zone : zones.list()) {
         const std::uint64_t end = zone.first + zone.spanned;
@@ -101,16 +132,22 @@ std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zon
         for (std::uint64_t at = (zone.first + pages - 1) >> order << order; at + pages <= end;) {
             const std::uint64_t wanted =
                 std::min<std::uint64_t>(flags.size(), end - at) >> order << order;
-            const ssize_t size = pread(file.get(), flags.data(), wanted * sizeof(flags[0]),
-                                       static_cast<off_t>(at * sizeof(flags[0])));
-            const std::uint64_t got =
-                size < 0 ? 0 : (static_cast<std::uint64_t>(size) / sizeof(flags[0]));
+            const std::uint64_t got = file.read(at, std::span(flags).first(wanted)) >> order
+                                                                                           << order;
 
-            if (got < pages)
+            if (got == 0)
                 return std::nullopt;
-            for (std::uint64_t in = 0; in + pages <= got; in += pages)
+            if (!keepers.empty()) {
+                if (owners.read(at, std::span(cgroups).first(got)) < got)
+                    return std::nullopt;
+                for (std::uint64_t in = 0; in < got; ++in) {
+                    if (keepers.contains(cgroups[in]))
+                        survey.keep(flags[in]);
+                }
+            }
+            for (std::uint64_t in = 0; in < got; in += pages)
                 survey.add(std::span(flags).subspan(in, pages));
-            at += got >> order << order;
+            at += got;
         }
     }
     return survey;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/memory/zones.h"
@@ -23,6 +24,8 @@ struct Survey {
 
     std::uint64_t clean_pages = 0; ///< of page cache
 
+    /// Before add(): the flags of a page whose cgroup's page cache may be protected.
+    void keep(std::uint64_t &flags);
     /// The flags of all the pages of one block.
     void add(std::span<const std::uint64_t> block);
 
@@ -31,8 +34,11 @@ struct Survey {
     std::uint64_t obtainable(std::uint64_t unknown_free) const;
 };
 
-/// Empty where the caller may not read it. Takes two seconds for a hundred gigabytes.
+/// keepers: ids of cgroups whose page cache may be protected: a block with some of it isn't
+/// reclaimable for certain. Empty where the caller may not read it. Takes two seconds for a
+/// hundred gigabytes, and twice as long with keepers.
 std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zones &zones,
-                                    std::size_t order);
+                                    std::size_t order,
+                                    const std::unordered_set<std::uint64_t> &keepers = {});
 
 } // namespace umacct

@@ -90,7 +90,8 @@ struct Status {
     std::string charge_reason;
     /// allocations refused because memory ran out while their account was looked for
     std::uint64_t unattributed_count = 0;
-    /// memory that the driver could have: MemAvailable, less free CMA pages, and pools
+    /// memory that the driver could have: MemAvailable, less CMA and what memory.min keeps, and
+    /// pools
     std::uint64_t available = 0;
     /// freed memory that the driver keeps in its pools; empty if not known
     std::optional<std::uint64_t> pools;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -39,8 +40,8 @@ constexpr std::chrono::milliseconds look_interval{50};
 /// And how often at what seldom changes: watermarks, and what is kept for devices.
 constexpr std::chrono::seconds rest_interval{1};
 
-/// What --wait with --fix could not put together is tried again after this, or
-/// after ten times as long as it took.
+/// What --wait with --fix could not put together is tried again after this, or after ten times
+/// as long as it took.
 constexpr std::chrono::seconds fix_interval{1};
 
 struct Options {
@@ -82,12 +83,11 @@ std::uint64_t cache_of(std::map<std::string, std::uint64_t> &stat) {
     return stat["active_file"] + stat["inactive_file"];
 }
 
-// --- what may be in the way
-// -------------------------------------------------------
+// --- what may be in the way -------------------------------------------------------
 
 /// What the limits of one account leave.
 void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Account &account,
-                bool charged) {
+                bool charged, const Protection &protection) {
     const std::string name = display_path(machine.owners(), account.path);
 
     if (account.hard) {
@@ -100,16 +100,18 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
     if (charged && memory.current && memory.max.value_or(UMACCT_UNLIMITED) != UMACCT_UNLIMITED) {
         const std::uint64_t left = *memory.max - std::min(*memory.max, *memory.current);
         auto stat = machine.cgroups().keyed(account.path, "memory.stat");
+        const std::uint64_t cache = cache_of(stat);
+        const std::uint64_t kept = std::min(cache, protection.below(account.path));
 
         bounds.push_back({.what = "memory.max of " + name,
                           .left = left,
-                          .after_reclaim = std::min(*memory.max, left + cache_of(stat))});
+                          .after_reclaim = std::min(*memory.max, left + cache - kept)});
     }
 }
 
 /// For who asks: a service's own cgroup, in its ExecStartPre=.
 std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine &machine,
-                             std::uint64_t bytes) {
+                             std::uint64_t bytes, const Protection &protection) {
     const Cgroups &cgroups = machine.cgroups();
     std::vector<Bound> bounds;
 
@@ -131,7 +133,7 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
             const Account account = read_account(module, cgroups, at);
 
             charged |= path == self && account.charge_effective == UMACCT_CHARGE_ON;
-            add_bounds(bounds, machine, account, charged);
+            add_bounds(bounds, machine, account, charged, protection);
         } catch (const RequestError &error) {
             // Whoever may not see it is not told what it leaves.
             if (error.failure() != Failure::permission)
@@ -143,8 +145,7 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
     return bounds;
 }
 
-// --- who holds it
-// -----------------------------------------------------------------
+// --- who holds it -----------------------------------------------------------------
 
 /// What is below a cgroup is taken out of its own figures.
 std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &accounts) {
@@ -191,8 +192,7 @@ std::vector<Holder> first_of(std::vector<Holder> list, Prospect prospect) {
     return list;
 }
 
-// --- what is said
-// -----------------------------------------------------------------
+// --- what is said -----------------------------------------------------------------
 
 /// How a prospect is told.
 struct Told {
@@ -208,6 +208,14 @@ const Told &told(Prospect prospect) {
         Told{"no", "no", exit_no_room}};
 
     return all.at(static_cast<std::size_t>(prospect));
+}
+
+/// What keeps the answer from being better, if that is memory.min.
+std::string kept_note(const Preflight &answer, const Owners &owners) {
+    return answer.kept_by.empty()
+               ? ""
+               : fmt::format("; memory.min of {} keeps {} of page cache",
+                             display_path(owners, answer.kept_by), format_size(answer.kept));
 }
 
 std::string reason_of(const Preflight &answer, const Asked &asked, std::uint64_t total) {
@@ -280,6 +288,8 @@ Json answer_json(const Preflight &answer, const Asked &asked, const std::optiona
             {"cache_bytes", answer.cache},
             {"to_reclaim_bytes", answer.to_reclaim},
             {"missing_bytes", answer.missing},
+            {"kept_bytes", answer.kept},
+            {"kept_by", answer.kept_by.empty() ? Json() : Json(answer.kept_by)},
             {"waited_ns", waited_ns},
             {"bound", answer.bound ? Json(answer.bound->what) : Json()},
             {"fixed", fixed ? Json({{"reclaimed_bytes", fixed->reclaimed},
@@ -288,8 +298,7 @@ Json answer_json(const Preflight &answer, const Asked &asked, const std::optiona
                             : Json()}};
 }
 
-// --- the verb
-// ---------------------------------------------------------------------
+// --- the verb ---------------------------------------------------------------------
 
 Fixed fix(const Machine &machine, const Asked &asked, bool anonymous) {
     const auto start = Clock::now();
@@ -333,19 +342,21 @@ public:
             if (error.failure() != Failure::missing)
                 throw;
             loaded_ = false;
-            session_.output.note("the umacct module is not loaded: nothing is known "
-                                 "of the driver's memory");
+            session_.output.note(
+                "the umacct module is not loaded: nothing is known of the driver's memory");
         }
     }
 
-    /// Looks into the blocks, too, where that matters: it takes two seconds for
-    /// 100 GB.
+    /// Looks into the blocks, too, where that matters: it takes two seconds for 100 GB.
     Preflight ask_closely() const {
         const Zones zones = Zones::read(machine_.proc());
-        const bool look = !shortfall(need(), zones).none();
 
+        if (shortfall(need(), zones).none())
+            return answer(zones, {}, {});
+        const Protection protection = Protection::read(machine_.cgroups());
         return answer(zones,
-                      look ? survey_blocks(machine_.proc(), zones, need().order) : std::nullopt);
+                      survey_blocks(machine_.proc(), zones, need().order, keepers(protection)),
+                      protection);
     }
 
     /// The same without: what page cache and compaction would give is a guess then. For many
@@ -360,11 +371,14 @@ public:
             zones_ = Zones::read(machine_.proc());
             read_at_ = now;
         }
-        return answer(*zones_, std::nullopt);
+        return answer(*zones_, {},
+                      shortfall(need(), *zones_).none() ? Protection()
+                                                        : Protection::read(machine_.cgroups()));
     }
 
     std::string reason(const Preflight &answer) const {
-        return reason_of(answer, asked_, machine_.meminfo().total());
+        return reason_of(answer, asked_, machine_.meminfo().total()) +
+               kept_note(answer, machine_.owners());
     }
 
     /// For the log of who waits.
@@ -379,12 +393,23 @@ public:
 private:
     Need need() const { return need_of_driver(asked_.bytes, asked_.block); }
 
-    Preflight answer(const Zones &zones, const std::optional<Survey> &survey) const {
+    std::unordered_set<std::uint64_t> keepers(const Protection &protection) const {
+        std::unordered_set<std::uint64_t> ids;
+
+        for (const ProtectedCache &each : protection.list()) {
+            if (machine_.cgroups().exists(each.path))
+                ids.insert(machine_.cgroups().id(each.path));
+        }
+        return ids;
+    }
+
+    Preflight answer(const Zones &zones, const std::optional<Survey> &survey,
+                     const Protection &protection) const {
         const auto bounds = loaded_ ? bounds_of(session_.module(), session_.module().status(),
-                                                machine_, asked_.bytes)
+                                                machine_, asked_.bytes, protection)
                                     : std::vector<Bound>();
 
-        return preflight(asked_.bytes, asked_.block, zones, survey, bounds);
+        return preflight(asked_.bytes, asked_.block, zones, survey, bounds, protection);
     }
 
     Session &session_;
@@ -489,8 +514,7 @@ Action add_preflight(CLI::App &verb) {
     verb.add_flag("--fix", options->fix, "give back page cache and compact, and ask again");
     verb.add_flag("--anonymous", options->anonymous, "with --fix: programs' memory may be swapped");
     verb.add_option("--wait", options->wait,
-                    "wait until it fits, so long at the most, such as 5min; with "
-                    "--fix, until it "
+                    "wait until it fits, so long at the most, such as 5min; with --fix, until it "
                     "can be made to fit")
         ->type_name("TIME");
     verb.footer("Exit codes: 0 yes, 6 after reclaim, 7 only after compaction, 8 no.\n");
