@@ -82,6 +82,20 @@ is "more than there is: no" "$answer $code" "no 8"
 check "and who holds it is named" \
 	grep -q "\"path\":\"$(cgroup_path leaf)\",[^}]*\"driver_bytes\":$(account leaf usage)" \
 	"$TEST_DIR/answer"
+dd if=/dev/zero of="$TEST_DIR/psm_1" bs=1M count=64 2>/dev/null
+umacct preflight 1700M >"$TEST_DIR/told"
+check "with its largest process" \
+	grep -q "^  pid $(umacct ps --no-header -o pid "$(cgroup_path leaf)" | tr -d ' ') (rmtool) of root" \
+	"$TEST_DIR/told"
+check "and a file in memory that nobody maps" \
+	grep -q "^  $TEST_DIR/psm_1, 64.00 MiB, mapped by nobody" "$TEST_DIR/told"
+exec 6<"$TEST_DIR/psm_1"
+rm "$TEST_DIR/psm_1"
+umacct preflight 1700M >"$TEST_DIR/told"
+check "or that has no name any more" \
+	grep -q "psm_1, 64.00 MiB, deleted, open in pid $$ " "$TEST_DIR/told"
+diag "$(cat "$TEST_DIR/told")"
+exec 6<&-
 ask taker free all
 
 limit leaf --hard 100M

@@ -1089,6 +1089,45 @@ TEST_F(Room, PreflightNamesWhoHoldsMemoryHimself) {
     EXPECT_EQ(holders[2]["cache_bytes"], 70);
 }
 
+TEST_F(Room, PreflightNamesProcessesAndFiles) {
+    sandbox_.write("proc/42/stat", task_stat("S", 0, 0));
+    sandbox_.write(sandbox_.cgroup_mount() / "a.slice/small/cgroup.procs", "77\n78\n");
+    sandbox_.write("proc/77/stat", "77 (engine) S 1 70 70 0\n");
+    sandbox_.write("proc/77/status", "Name:\tengine\nRssAnon:\t  1024 kB\nRssShmem:\t 512 kB\n");
+    sandbox_.write("proc/78/status", "RssAnon:\t 8 kB\n");
+    sandbox_.write("proc/sysvipc/shm", "head\n1 7 600 1 1 1 0 0 0 0 0 1 1 1 33554432 0\n");
+
+    const std::string out = run({"preflight", "1G"}).out;
+    EXPECT_NE(out.find("  System V segment 7, 32.00 MiB, mapped by nobody\n  pid "),
+              std::string::npos)
+        << out;
+    EXPECT_NE(out.find("  pid 42 (a) b) of "), std::string::npos) << out;
+    EXPECT_NE(out.find(": 3.00 GiB in /a.slice/big.service\n"), std::string::npos) << out;
+    EXPECT_NE(out.find("  pid 77 ("), std::string::npos) << out;
+
+    const json answer = preflight("1G");
+    EXPECT_EQ(answer["holders"][1]["process"]["pid"], 77);
+    EXPECT_EQ(answer["holders"][1]["process"]["bytes"], 1536 * 1024);
+    EXPECT_EQ(answer["holders"][2]["process"], nullptr);
+    EXPECT_EQ(answer["shared_files"][0]["bytes"], 32 * mib);
+    EXPECT_TRUE(preflight("400M")["shared_files"].empty());
+    const json audit = run_json({"audit", "--json"});
+    EXPECT_EQ(audit["shared_files"], answer["shared_files"]);
+    EXPECT_NE(run({"audit"}).out.find("\n  System V segment 7, 32.00 MiB, mapped by nobody\n"),
+              std::string::npos);
+}
+
+TEST_F(Room, WhatIsSharedIsNotCalledAnonymous) {
+    sandbox_.write(sandbox_.cgroup_mount() / "a.slice/small/memory.stat",
+                   "anon 1024\nshmem 524288000\n");
+    const std::string out = run({"preflight", "1G"}).out;
+    EXPECT_NE(out.find(" 1.00 KiB  500.00 MiB "), std::string::npos) << out;
+    const json holder = preflight("1G")["holders"][1];
+    EXPECT_EQ(holder["path"], "/a.slice/small");
+    EXPECT_EQ(holder["shared_bytes"], 524288000);
+    EXPECT_EQ(holder["anonymous_bytes"], 524289024) << "of old, both together";
+}
+
 TEST_F(Room, PreflightWithLimitsInTheWay) {
     sandbox_.write("proc/" + std::to_string(getpid()) + "/cgroup", "0::/a.slice/small\n");
     fake_.accounts[1].usage = 8 * gib - 100 * mib;

@@ -17,6 +17,7 @@
 #include "lib/units.h"
 #include "tool/arguments.h"
 #include "tool/audit/svg.h"
+#include "tool/print/holders.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
@@ -43,7 +44,9 @@ struct Audit {
     SlabBookkeeping in_slab;
     std::optional<std::uint64_t> in_vmalloc; ///< bytes of the driver's bookkeeping
     bool page_pools = false;
-    std::vector<CgroupStatement> cgroups; ///< by path
+    std::vector<CgroupStatement> cgroups;                 ///< by path
+    std::vector<std::optional<HoldingProcess>> processes; ///< of each of them
+    std::vector<SharedFile> files;
 };
 
 std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> pages) {
@@ -102,6 +105,12 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
                              machine.cgroups().keyed(account.path, "memory.stat"), slack));
     }
 
+    const std::vector<Client> clients = module.clients();
+    for (const Account &account : accounts)
+        audit.processes.push_back(first_process(machine, account.path, clients));
+    // They are of no cgroup's subtree alone.
+    if (!options.target)
+        audit.files = holding_files(machine);
     const Status status = module.status();
     output.warn_if_degraded(status);
     if (!status.tells_all())
@@ -174,8 +183,10 @@ Json cgroup_json(const Owners &owners, const CgroupStatement &statement) {
 Json audit_json(const Owners &owners, const Audit &audit) {
     Json cgroups = Json::array();
 
-    for (const CgroupStatement &statement : audit.cgroups)
-        cgroups.push_back(cgroup_json(owners, statement));
+    for (std::size_t i = 0; i < audit.cgroups.size(); ++i) {
+        cgroups.push_back(cgroup_json(owners, audit.cgroups[i]));
+        cgroups.back()["process"] = holder_json(audit.processes[i]);
+    }
     return {{"machine", machine_json(audit.machine)},
             {"available_bytes", audit.available},
             {"pinned_bytes", audit.pinned},
@@ -183,7 +194,8 @@ Json audit_json(const Owners &owners, const Audit &audit) {
             {"bookkeeping_slab_partial", audit.in_slab.partial},
             {"bookkeeping_vmalloc_bytes", number_or_null(audit.in_vmalloc)},
             {"page_pools", audit.page_pools},
-            {"cgroups", cgroups}};
+            {"cgroups", cgroups},
+            {"shared_files", files_json(audit.files)}};
 }
 
 // --- the difference from an earlier audit ---------------------------------------
@@ -359,6 +371,7 @@ void print_cgroups(const Machine &machine, const Output &output, const Audit &au
                    std::string(name_of(statement.verdict))});
     }
     print_below(output, table);
+    print_holders(machine, output, audit.processes, audit.files);
 }
 
 void print_changes(const Machine &machine, const Output &output, const Json &change) {

@@ -21,6 +21,7 @@
 #include "lib/memory/reclaim.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/print/holders.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
@@ -75,7 +76,8 @@ struct Fixed {
 struct Holder {
     std::string path;
     std::uint64_t driver = 0;
-    std::uint64_t anonymous = 0; ///< with shared memory
+    std::uint64_t anonymous = 0;
+    std::uint64_t shared = 0; ///< tmpfs and shared memory
     std::uint64_t cache = 0;
 };
 
@@ -154,8 +156,10 @@ std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &
     machine.cgroups().for_each([&](const std::string &path) {
         auto stat = machine.cgroups().keyed(path, "memory.stat");
 
-        by_path[path] = {
-            .path = path, .anonymous = stat["anon"] + stat["shmem"], .cache = cache_of(stat)};
+        by_path[path] = {.path = path,
+                         .anonymous = stat["anon"],
+                         .shared = stat["shmem"],
+                         .cache = cache_of(stat)};
     });
     const std::map<std::string, Holder> whole = by_path;
     for (const auto &[path, holder] : whole) {
@@ -164,6 +168,7 @@ std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &
         if (path == "/" || parent == by_path.end())
             continue;
         parent->second.anonymous -= std::min(parent->second.anonymous, holder.anonymous);
+        parent->second.shared -= std::min(parent->second.shared, holder.shared);
         parent->second.cache -= std::min(parent->second.cache, holder.cache);
     }
     for (const Account &account : accounts) {
@@ -183,7 +188,8 @@ std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &
 /// The first few by what counts for the answer.
 std::vector<Holder> first_of(std::vector<Holder> list, Prospect prospect) {
     const auto weight = [prospect](const Holder &holder) {
-        return prospect == Prospect::none ? holder.driver + holder.anonymous : holder.cache;
+        return prospect == Prospect::none ? holder.driver + holder.anonymous + holder.shared
+                                          : holder.cache;
     };
 
     std::erase_if(list, [&](const Holder &holder) { return weight(holder) == 0; });
@@ -249,28 +255,45 @@ std::string reason_of(const Preflight &answer, const Asked &asked, std::uint64_t
                        format_size(answer.cache), format_size(answer.missing));
 }
 
-void print_holders(const Machine &machine, const Output &output, const std::vector<Holder> &list) {
+void print_cgroups(const Machine &machine, const Output &output, const std::vector<Holder> &list) {
     Table table({{"CGROUP"},
                  {"DRIVER", Align::right},
                  {"ANON", Align::right},
+                 {"SHARED", Align::right},
                  {"PAGE CACHE", Align::right}});
 
     for (const Holder &holder : list)
         table.add({display_path(machine.owners(), holder.path), format_size(holder.driver),
-                   format_size(holder.anonymous), format_size(holder.cache)});
+                   format_size(holder.anonymous), format_size(holder.shared),
+                   format_size(holder.cache)});
     if (!table.empty())
         table.print(output);
 }
 
-Json holders_json(const Machine &machine, const std::vector<Holder> &list) {
+/// Of each of them the one that holds most, where it is looked for.
+std::vector<std::optional<HoldingProcess>> processes_of(const Machine &machine,
+                                                        const std::vector<Holder> &list,
+                                                        const std::vector<Client> &clients) {
+    std::vector<std::optional<HoldingProcess>> processes;
+
+    processes.reserve(list.size());
+    for (const Holder &holder : list)
+        processes.push_back(first_process(machine, holder.path, clients));
+    return processes;
+}
+
+Json holders_json(const Machine &machine, const std::vector<Holder> &list,
+                  const std::vector<std::optional<HoldingProcess>> &processes) {
     Json json = Json::array();
 
-    for (const Holder &holder : list)
-        json.push_back({{"path", holder.path},
-                        {"owner", to_json(machine.owners().nearest(holder.path))},
-                        {"driver_bytes", holder.driver},
-                        {"anonymous_bytes", holder.anonymous},
-                        {"cache_bytes", holder.cache}});
+    for (std::size_t i = 0; i < list.size(); ++i)
+        json.push_back({{"path", list[i].path},
+                        {"owner", to_json(machine.owners().nearest(list[i].path))},
+                        {"driver_bytes", list[i].driver},
+                        {"anonymous_bytes", list[i].anonymous + list[i].shared},
+                        {"shared_bytes", list[i].shared},
+                        {"cache_bytes", list[i].cache},
+                        {"process", i < processes.size() ? holder_json(processes[i]) : Json()}});
     return json;
 }
 
@@ -390,6 +413,11 @@ public:
         return loaded_ ? session_.module().accounts() : std::vector<Account>();
     }
 
+    /// Those of others aren't told to who may not see them.
+    std::vector<Client> clients() const {
+        return loaded_ ? session_.module().clients() : std::vector<Client>();
+    }
+
 private:
     Need need() const { return need_of_driver(asked_.bytes, asked_.block); }
 
@@ -482,11 +510,17 @@ int preflight(Session &session, const Options &options) {
     const auto shown = answer->prospect == Prospect::fits
                            ? std::vector<Holder>()
                            : first_of(holders(machine, question.accounts()), answer->prospect);
+    // By name where somebody has to go.
+    const bool named = answer->prospect == Prospect::none;
+    const auto processes = named ? processes_of(machine, shown, question.clients())
+                                 : std::vector<std::optional<HoldingProcess>>();
+    const auto files = named ? holding_files(machine) : std::vector<SharedFile>();
     if (output.json) {
         Json json = answer_json(*answer, asked, fixed, waited_ns);
 
         json["reason"] = reason;
-        json["holders"] = holders_json(machine, shown);
+        json["holders"] = holders_json(machine, shown, processes);
+        json["shared_files"] = files_json(files);
         output.document(json);
         return told(answer->prospect).exit_code;
     }
@@ -497,7 +531,8 @@ int preflight(Session &session, const Options &options) {
     fmt::print(output.out, "{}: {}{}\n", told(answer->prospect).text, reason,
                options.wait ? fmt::format("; waited {}", format_elapsed(waited_ns)) : "");
     if (answer->prospect != Prospect::fits)
-        print_holders(machine, output, shown);
+        print_cgroups(machine, output, shown);
+    print_holders(machine, output, processes, files);
     return told(answer->prospect).exit_code;
 }
 

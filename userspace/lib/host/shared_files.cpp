@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/host/shared_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+
+namespace umacct {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Which file it is, whatever it is called.
+using FileId = std::pair<dev_t, ino_t>;
+
+/// st_blocks is in these, whatever a block of the file system's is.
+constexpr std::uint64_t block_size = 512;
+
+constexpr std::string_view deleted_mark = " (deleted)";
+
+/// More than this nobody has under a name; whoever does is not let to stop us.
+constexpr std::size_t names_at_most = 100'000;
+
+std::optional<std::uint32_t> pid_of(const fs::path &directory) {
+    const std::string name = directory.filename().string();
+    std::uint32_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+
+    return error == std::errc() && end == name.data() + name.size() ? std::optional(pid)
+                                                                    : std::nullopt;
+}
+
+class Search {
+public:
+    explicit Search(const fs::path &proc) : proc_(proc) {}
+
+    std::vector<SharedFile> run(std::uint64_t least) {
+        add_mounts();
+        std::error_code error;
+        for (fs::directory_iterator at(proc_, error), end; !error && at != end;
+             at.increment(error)) {
+            if (const auto pid = pid_of(at->path()))
+                add_process(at->path(), *pid);
+        }
+        add_segments();
+
+        std::vector<SharedFile> list;
+        for (auto &[id, file] : files_) {
+            if (file.bytes >= least)
+                list.push_back(std::move(file));
+        }
+        std::ranges::stable_sort(list, [](const SharedFile &a, const SharedFile &b) {
+            return std::pair(a.is_nobodys(), a.bytes) > std::pair(b.is_nobodys(), b.bytes);
+        });
+        return list;
+    }
+
+private:
+    /// Where it is shown, path is what is known of its name.
+    SharedFile *add(const fs::path &shown, const std::string &path) {
+        struct stat info {};
+
+        if (stat(shown.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+            !is_memory(shown, info.st_dev))
+            return nullptr;
+        const auto [at, is_new] = files_.try_emplace(FileId(info.st_dev, info.st_ino));
+        SharedFile &file = at->second;
+        if (is_new) {
+            file.path = path;
+            file.bytes = static_cast<std::uint64_t>(info.st_blocks) * block_size;
+            file.deleted = info.st_nlink == 0 || path.ends_with(deleted_mark);
+            if (path.ends_with(deleted_mark))
+                file.path.resize(path.size() - deleted_mark.size());
+        }
+        return &file;
+    }
+
+    bool is_memory(const fs::path &file, dev_t device) {
+        const auto [at, is_new] = memory_.try_emplace(device, false);
+
+        struct statfs info {};
+
+        if (is_new)
+            at->second = statfs(file.c_str(), &info) == 0 && info.f_type == TMPFS_MAGIC;
+        return at->second;
+    }
+
+    /// All files below a directory, on its own file system.
+    void add_names(const fs::path &directory, const std::string &seen_as) {
+        struct stat top {};
+
+        std::error_code error;
+
+        if (stat(directory.c_str(), &top) != 0 || !searched_.insert(top.st_dev).second)
+            return;
+        for (fs::recursive_directory_iterator
+                 at(directory, fs::directory_options::skip_permission_denied, error),
+             end;
+             !error && at != end && names_ < names_at_most; at.increment(error), ++names_) {
+            struct stat info {};
+
+            if (lstat(at->path().c_str(), &info) != 0)
+                continue;
+            if (info.st_dev != top.st_dev)
+                at.disable_recursion_pending();
+            else if (S_ISREG(info.st_mode))
+                add(at->path(), seen_as + at->path().string().substr(directory.string().size()));
+        }
+    }
+
+    void add_mounts() {
+        std::ifstream mountinfo(proc_ / "self/mountinfo");
+
+        for (std::string line; std::getline(mountinfo, line);) {
+            const std::size_t dash = line.find(" - tmpfs ");
+            std::istringstream words(line);
+            std::string word;
+
+            if (dash == std::string::npos)
+                continue;
+            for (int i = 0; i < 5; ++i)
+                words >> word;
+
+            struct stat info {};
+
+            if (stat(word.c_str(), &info) != 0)
+                continue;
+            memory_[info.st_dev] = true;
+            add_names(word, word);
+        }
+    }
+
+    void add_process(const fs::path &process, std::uint32_t pid) {
+        std::error_code error;
+
+        // A container has a /dev/shm of its own.
+        if (const auto name = fs::read_symlink(process / "ns/mnt", error);
+            !error && namespaces_.insert(name.string()).second)
+            add_names(process / "root/dev/shm", "/dev/shm");
+        std::ifstream maps(process / "maps");
+        for (std::string line; std::getline(maps, line);)
+            add_mapping(process, pid, line);
+        for (fs::directory_iterator at(process / "fd", error), end; !error && at != end;
+             at.increment(error)) {
+            std::error_code gone;
+            const std::string path = fs::read_symlink(at->path(), gone).string();
+
+            if (gone || !path.starts_with('/'))
+                continue;
+            SharedFile *file = add(at->path(), path);
+            if (file != nullptr && !has(file->mapped, pid) && !has(file->open, pid))
+                file->open.push_back(pid);
+        }
+    }
+
+    static bool has(const std::vector<std::uint32_t> &pids, std::uint32_t pid) {
+        return std::ranges::find(pids, pid) != pids.end();
+    }
+
+    /// "START-END PERMISSIONS OFFSET MAJOR:MINOR INODE PATH"
+    void add_mapping(const fs::path &process, std::uint32_t pid, const std::string &line) {
+        std::istringstream words(line);
+        std::string range;
+        std::string word;
+        unsigned major_number = 0;
+        unsigned minor_number = 0;
+        char colon = 0;
+        ino_t inode = 0;
+
+        words >> range >> word >> word >> std::hex >> major_number >> colon >> minor_number >>
+            std::dec >> inode >> std::ws;
+        if (!words || inode == 0)
+            return;
+        const dev_t device = makedev(major_number, minor_number);
+        const auto known = files_.find(FileId(device, inode));
+        const auto memory = memory_.find(device);
+        // A file system in memory has no device of its own.
+        if (known == files_.end() &&
+            (major_number != 0 || (memory != memory_.end() && !memory->second)))
+            return;
+        SharedFile *file = nullptr;
+        if (known != files_.end()) {
+            file = &known->second;
+        } else {
+            std::string path;
+
+            std::getline(words, path);
+            file = add(process / "map_files" / range, path);
+        }
+        if (file != nullptr && !has(file->mapped, pid))
+            file->mapped.push_back(pid);
+    }
+
+    /// System V segments that nobody has attached; the others are mappings.
+    void add_segments() {
+        std::ifstream table(proc_ / "sysvipc/shm");
+        std::string line;
+
+        std::getline(table, line);
+        while (std::getline(table, line)) {
+            std::istringstream words(line);
+            std::uint64_t id = 0;
+            std::uint64_t attached = 0;
+            std::uint64_t bytes = 0;
+            std::string word;
+
+            words >> word >> id;
+            for (int i = 0; i < 4; ++i)
+                words >> word;
+            words >> attached;
+            for (int i = 0; i < 7; ++i)
+                words >> word;
+            if (!(words >> bytes) || attached != 0)
+                continue;
+            SharedFile &file = files_[FileId(0, id)];
+            file.path = fmt::format("System V segment {}", id);
+            file.bytes = bytes;
+        }
+    }
+
+    const fs::path &proc_;
+    std::map<FileId, SharedFile> files_;
+    std::map<dev_t, bool> memory_; ///< devices by whether they are file systems in memory
+    std::set<dev_t> searched_;
+    std::set<std::string> namespaces_;
+    std::size_t names_ = 0;
+};
+
+} // namespace
+
+std::vector<SharedFile> shared_files(const fs::path &proc, std::uint64_t least) {
+    return Search(proc).run(least);
+}
+
+} // namespace umacct

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Memory that lies in files, which no process has to have: tmpfs (/dev/shm above all), memfds and
+/// System V segments; and who maps them, or has them open.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace umacct {
+
+struct SharedFile {
+    std::string path; ///< as who holds it sees it; not fit for a terminal
+    std::uint64_t bytes = 0;
+    bool deleted = false;              ///< it has no name any more, and goes when nobody holds it
+    std::vector<std::uint32_t> mapped; ///< pids
+    std::vector<std::uint32_t> open;   ///< pids that only have it open
+
+    bool is_nobodys() const { return mapped.empty(); }
+};
+
+/// Of those with so many bytes and more, what nobody maps first, then the largest. Of other
+/// users' processes, root alone sees what they map. Reads what every process has open: some
+/// 100 ms for a thousand of them.
+std::vector<SharedFile> shared_files(const std::filesystem::path &proc, std::uint64_t least);
+
+} // namespace umacct
