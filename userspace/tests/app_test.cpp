@@ -297,6 +297,11 @@ TEST_F(App, TheModulesRefusalNamesTheOption) {
     const Ran ran = run({"limit", "/idle", "--soft", "3G", "--hard", "1G"});
     EXPECT_EQ(ran.code, 1);
     EXPECT_EQ(ran.err, "umacct: /idle: --soft: the fake module refuses\n");
+    fake_.refused_attribute = UMACCT_A_ACCOUNT_VIEW;
+    EXPECT_EQ(run({"limit", "/idle", "--view"}).err,
+              "umacct: /idle: --view: the fake module refuses\n");
+    EXPECT_EQ(run({"view", "/idle", "on"}).err, "umacct: /idle: MODE: the fake module refuses\n")
+        << "that verb has no such option";
 }
 
 TEST_F(App, ADriverThatIsNotLoadedIsTheSummarysExitCode) {

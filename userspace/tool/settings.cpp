@@ -73,12 +73,14 @@ int list_accounts(Session &session, const std::optional<std::string> &target,
     return 0;
 }
 
-Enforcement set_account(Module &module, const Target &target, const AccountChange &change) {
+Enforcement set_account(Module &module, const Target &target, const AccountChange &change,
+                        const char *argument) {
     Enforcement made;
     AttributeNames names;
 
-    for_each_setting(
-        [&](const auto &setting) { names.emplace_back(setting.attribute, setting.option); });
+    for_each_setting([&](const auto &setting) {
+        names.emplace_back(setting.attribute, argument != nullptr ? argument : setting.option);
+    });
     request_change(target.path, names, [&] { made = module.set_account(target.id, change); });
     return made;
 }
@@ -94,12 +96,13 @@ void print_change(const Output &output, const std::string &what, const std::stri
     fmt::print(output.out, "{}\n", change_text(what, before, after));
 }
 
-int change_account(Session &session, const Target &target, const AccountChange &change) {
+int change_account(Session &session, const Target &target, const AccountChange &change,
+                   const char *argument) {
     Module &module = session.module();
     const Machine &machine = session.machine;
     const Output &output = session.output;
     const Account before = read_account(module, machine.cgroups(), target);
-    const Enforcement made = set_account(module, target, change);
+    const Enforcement made = set_account(module, target, change, argument);
     const Account after = read_account(module, machine.cgroups(), target);
     // A name alone may be another's; the path is what was changed.
     const std::string shown = display_path(machine.owners(), target.path);

@@ -46,12 +46,15 @@ struct AccountList {
 int list_accounts(Session &session, const std::optional<std::string> &target,
                   const ListOptions &options, const AccountList &list);
 
-/// Sets it; an error names the target and the option.
-Enforcement set_account(Module &module, const Target &target, const AccountChange &change);
+/// Sets it; an error names the target and the option. argument: what the command line has in
+/// place of the settings' own options.
+Enforcement set_account(Module &module, const Target &target, const AccountChange &change,
+                        const char *argument = nullptr);
 
 /// Sets it, and prints every setting that was asked for, before and after. Returns the
 /// exit code.
-int change_account(Session &session, const Target &target, const AccountChange &change);
+int change_account(Session &session, const Target &target, const AccountChange &change,
+                   const char *argument = nullptr);
 
 /// "reserve off -> 4.00 GiB"
 std::string change_text(const std::string &what, const std::string &before,

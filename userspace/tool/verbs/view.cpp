@@ -23,7 +23,8 @@ int view(Session &session, ModeOptions options) {
              .columns = {"name", "view", "limit", "usage", "bound-by"},
              .none = "nobody has a view: everybody is told the machine's truth\n"});
     change.view = *options.mode == "on";
-    return change_account(session, session.machine.resolve(options.target.value_or("/")), change);
+    return change_account(session, session.machine.resolve(options.target.value_or("/")), change,
+                          "MODE");
 }
 
 } // namespace
