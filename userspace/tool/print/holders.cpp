@@ -83,7 +83,8 @@ std::optional<HoldingProcess> first_process(const Machine &machine, const std::s
     std::map<std::uint32_t, HoldingProcess> by_pid;
 
     for (const std::uint32_t pid : processes_of(machine.cgroups(), path))
-        by_pid[pid].bytes = resident(machine.proc() / std::to_string(pid));
+        if (pid != static_cast<std::uint32_t>(getpid())) // it will be gone
+            by_pid[pid].bytes = resident(machine.proc() / std::to_string(pid));
     for (const Client &client : clients) {
         if (client.path != path || client.pid == 0 || client.exited)
             continue;
