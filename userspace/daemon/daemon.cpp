@@ -56,6 +56,10 @@ Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> annou
     : instance_(root),
       events_(root),
       announcements_(std::move(announcements)),
+      recorder_(connect, proc, root,
+                [](const std::string &line, bool failed) {
+                    log_line(failed ? Level::warning : Level::notice, line);
+                }),
       connection_(connect),
       machine_(proc, root, connect),
       last_good_(root),
@@ -69,6 +73,7 @@ Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> annou
              [this](const Json &event, const std::string &line, bool failed) {
                  log_event(failed ? Level::error : Level::warning, line, guard_message, event);
                  events_.append(json_text(merged(json_document(""), event)));
+                 recorder_.add_step(event.value("path", ""), line, failed);
              }),
       watch_(machine_.cgroups()),
       headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}
@@ -130,6 +135,7 @@ void Daemon::run() {
     set_guard();
     connect();
     set_headroom();
+    recorder_.start();
     sd_notify(0, "READY=1");
     while (!stopping_) {
         std::array<pollfd, 3> files{pollfd{watch_.fd(), POLLIN, 0},
@@ -152,6 +158,7 @@ void Daemon::run() {
     }
     sd_notify(0, "STOPPING=1");
     guard_.pause();
+    recorder_.stop();
     log_line(Level::info, "ends; what was set stays set");
 }
 

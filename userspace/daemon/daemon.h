@@ -13,6 +13,7 @@
 #include "daemon/guard_thread.h"
 #include "daemon/headroom.h"
 #include "daemon/last_good.h"
+#include "daemon/recorder.h"
 #include "lib/host/cgroup_watch.h"
 #include "lib/host/umacctd.h"
 #include "lib/machine.h"
@@ -56,6 +57,7 @@ private:
     Instance instance_;
     EventFile events_;
     std::unique_ptr<Announcements> announcements_;
+    Recorder recorder_;
     Connection connection_;
     Machine machine_;
     LastGood last_good_;

@@ -6,11 +6,10 @@
 #include <memory>
 #include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <sqlite3.h>
-
-#include "lib/host/library.h"
+#include "lib/host/sqlite.h"
 
 namespace umacct {
 
@@ -20,25 +19,13 @@ namespace {
 constexpr const char *places[] = {"db.sql", "libpod/db.sql"};
 constexpr const char *query = "SELECT ID, JSON FROM ContainerConfig ORDER BY ID";
 
-struct Sqlite {
-    Library library{"libsqlite3.so.0", "what Podman's containers are called isn't known"};
-    decltype(&sqlite3_open) open = library.find("sqlite3_open");
-    decltype(&sqlite3_db_config) configure = library.find("sqlite3_db_config");
-    decltype(&sqlite3_deserialize) deserialize = library.find("sqlite3_deserialize");
-    decltype(&sqlite3_prepare_v2) prepare = library.find("sqlite3_prepare_v2");
-    decltype(&sqlite3_step) step = library.find("sqlite3_step");
-    decltype(&sqlite3_column_blob) column = library.find("sqlite3_column_blob");
-    decltype(&sqlite3_column_bytes) column_size = library.find("sqlite3_column_bytes");
-    decltype(&sqlite3_finalize) finalize = library.find("sqlite3_finalize");
-    decltype(&sqlite3_close_v2) close = library.find("sqlite3_close_v2");
-};
-
 /// Loaded when there is a container of Podman's. Null where it is missing, which it isn't beside
 /// a Podman that is linked with it: labels are unknown then.
 const Sqlite *lib() {
     static const auto loaded = []() -> std::optional<Sqlite> {
         try {
-            return Sqlite();
+            return std::optional<Sqlite>(std::in_place,
+                                         "what Podman's containers are called isn't known");
         } catch (const Error &) {
             return std::nullopt;
         }
@@ -80,7 +67,7 @@ std::unique_ptr<sqlite3_stmt, Close> rows_of(sqlite3 *database) {
 
 /// Podman writes text as a blob.
 std::string column_of(sqlite3_stmt *row, int column) {
-    const void *bytes = lib()->column(row, column);
+    const void *bytes = lib()->column_blob(row, column);
 
     if (bytes == nullptr)
         return "";

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What became of a machine, told from its history: nothing that is not in the data.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/history/reader.h"
+
+namespace umacct::history {
+
+/// How an account's holdings went, from one moment to another.
+struct Growth {
+    std::uint32_t key = 0;
+    Named named;
+    Holdings before;
+    Holdings after;
+
+    std::int64_t driver() const;
+    std::int64_t locked() const;
+    std::int64_t cache() const;
+};
+
+enum class Kind {
+    not_short, ///< memory was not short at the end
+    driver,    ///< what one account took through the driver
+    programs,  ///< what one account's programs have
+    cache,     ///< page cache, beside what the driver has and nobody can take back
+    many,      ///< no account has half of it
+    unknown    ///< what is gone, no account has
+};
+
+/// What would have kept the memory from running short.
+struct Prevention {
+    enum class Way { none, reserve, kernel_limit, headroom };
+
+    Way way = Way::none;
+    std::uint64_t bytes = 0;
+    std::int64_t time_ms = 0;     ///< when it would have begun to act
+    std::optional<Growth> whom{}; ///< whom it would have refused
+    std::int64_t refused = 0;     ///< what they took after that, in bytes
+    std::string why_not{};        ///< of none: what the data lack
+};
+
+/// The end of what was recorded of one start of the machine.
+struct End {
+    Boot boot;
+    bool clean = false;   ///< umacctd was told to end
+    bool running = false; ///< it is this start of the machine
+    Kind kind = Kind::unknown;
+    std::int64_t fell_from_ms = 0; ///< the memory that could be had fell since then
+    std::int64_t low_since_ms = 0; ///< and was as low as at the end since then
+    Figures before{};
+    Figures after{};
+    std::vector<Growth> growers{}; ///< by what they took meanwhile; the most first
+    std::optional<Growth> culprit{};
+    double stalled_percent = 0;    ///< of the last seconds, in which all tasks waited for memory
+    std::vector<Happening> acts{}; ///< what umacct did meanwhile
+    Prevention prevention{};
+};
+
+/// current: the machine's boot id.
+End analyse_end(Reader &reader, const Boot &boot, const std::string &current);
+
+/// The same in words: a paragraph.
+std::string paragraph(const End &end);
+
+/// An account that grows and doesn't fall.
+struct Leak {
+    Named named;
+    std::int64_t since_ms = 0;
+    std::int64_t until_ms = 0;
+    std::uint64_t grown = 0;
+    double bytes_per_hour = 0;
+    bool driver = false; ///< most of it is the driver's
+};
+
+/// Those in that time, the fastest first.
+std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &range);
+
+/// "03:11:58"; with the day where that isn't the other time's.
+std::string clock_text(std::int64_t time_ms, std::optional<std::int64_t> beside_ms = {});
+/// "2 h 5 min", "40 s".
+std::string span_text(std::int64_t ms);
+
+} // namespace umacct::history

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What is recorded, how long it is kept, and what is told of it.
+#include "lib/history/analysis.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "lib/error.h"
+#include "lib/history/layout.h"
+#include "lib/history/reader.h"
+#include "tests/history_story.h"
+
+namespace umacct::history {
+namespace {
+
+using test::gib;
+using test::mib;
+using test::Story;
+
+/// 2026-11-25 03:00 UTC
+constexpr std::int64_t three = 1'795'575'600'000;
+
+TEST(Difference, GivesBackEveryNumber) {
+    std::mt19937_64 random(1); // NOLINT(cert-msc32-c,cert-msc51-cpp): the same each time
+    State before;
+    State read;
+
+    for (int i = 0; i < 500; ++i) {
+        State now = before;
+
+        now.clock_ms += static_cast<std::int64_t>(random() % 3) - 1;
+        now.machine[Figure(random() % Figures::size())] = random() >> (random() % 64);
+        now.accounts.erase(static_cast<std::uint32_t>(random() % 8));
+        Holdings &holdings = now.accounts[static_cast<std::uint32_t>(random() % 8)];
+        holdings[Holding(random() % Holdings::size())] += random() % 2 == 0 ? 4096 : random();
+        holdings[Holding::hard] = random() % 2 == 0 ? UMACCT_UNLIMITED : holdings[Holding::hard];
+        holdings[Holding::soft] -= 1;
+        add_difference(read, difference(before, now));
+        ASSERT_EQ(read, now) << i;
+        before = now;
+    }
+}
+
+TEST(Difference, OfNothingIsAFewBytes) {
+    State state;
+
+    state.accounts[7][Holding::driver] = gib;
+    EXPECT_LE(difference(state, state).size(), 3U);
+}
+
+TEST(Difference, RefusesWhatIsNone) {
+    State state;
+
+    EXPECT_THROW(add_difference(state, ""), Error);
+    EXPECT_THROW(add_difference(state, std::string(1, '\xff')), Error);
+}
+
+class HistoryTest : public testing::Test {
+protected:
+    HistoryTest() {
+        setenv("TZ", "UTC", 1);
+        tzset();
+    }
+
+    Reader reader() const { return Reader(sandbox_.root()); }
+
+    Boot last_boot() const { return reader().boots().back(); }
+
+    std::string told_of_end() const {
+        Reader reader = this->reader();
+
+        return paragraph(analyse_end(reader, reader.boots().back(), "another"));
+    }
+
+    /// Whether the paragraph has it.
+    testing::AssertionResult says(const std::string &words) const {
+        const std::string text = told_of_end();
+
+        if (text.find(words) != std::string::npos)
+            return testing::AssertionSuccess();
+        return testing::AssertionFailure() << "not '" << words << "' in: " << text;
+    }
+
+    test::Sandbox sandbox_;
+};
+
+TEST_F(HistoryTest, WhatWasWrittenIsReadSecondBySecond) {
+    Story story(sandbox_, "one", three);
+    Holdings &vllm = story.account("/vllm");
+    std::vector<std::uint64_t> values;
+
+    // More than one whole sample's way, so that it begins anew in between.
+    story.pass(150, [&] { vllm[Holding::driver] += 4097; });
+    Reader reader = this->reader();
+    reader.for_each(reader.boots().front(), {}, [&](const Moment &moment) {
+        EXPECT_EQ(moment.time_ms, three + 1000 * static_cast<std::int64_t>(values.size() + 1));
+        values.push_back(moment.state.accounts.begin()->second[Holding::driver]);
+    });
+    ASSERT_EQ(values.size(), 150U);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        EXPECT_EQ(values[i], 4097 * (i + 1));
+
+    const auto at = reader.at(reader.boots().front(), three + 77'500);
+    ASSERT_TRUE(at);
+    EXPECT_EQ(at->time_ms, three + 77'000);
+    EXPECT_EQ(at->state.accounts.begin()->second[Holding::driver], 4097U * 77);
+}
+
+TEST_F(HistoryTest, AnAccountThatIsGoneIsGone) {
+    Story story(sandbox_, "one", three);
+
+    story.account("/a")[Holding::driver] = gib;
+    story.pass(5);
+    story.sample.count = 0;
+    story.pass(1);
+    Reader reader = this->reader();
+    EXPECT_TRUE(reader.at(reader.boots().front(), INT64_MAX)->state.accounts.empty());
+}
+
+TEST_F(HistoryTest, WhatIsOldIsThereAtEverCoarserResolution) {
+    Bounds bounds;
+
+    bounds.rows = {120, 120, 120, 120};
+    Story story(sandbox_, "one", three, bounds);
+    story.pass(3 * 3600);
+    std::map<std::int64_t, int> samples;
+    std::int64_t last = 0;
+    Reader reader = this->reader();
+    reader.for_each(reader.boots().front(), {}, [&](const Moment &moment) {
+        ++samples[moment.interval_ms];
+        EXPECT_GT(moment.time_ms, last);
+        EXPECT_LE(moment.time_ms - last, last == 0 ? INT64_MAX : moment.interval_ms * 10);
+        last = moment.time_ms;
+    });
+    // A segment of 60 more at the most, until it is forgotten.
+    EXPECT_GE(samples[1000], 60);
+    EXPECT_LE(samples[1000], 180);
+    EXPECT_GE(samples[10'000], 60);
+    EXPECT_LE(samples[10'000], 180);
+    EXPECT_GE(samples[60'000], 100);
+    EXPECT_EQ(last, three + 3 * 3600 * 1000);
+    EXPECT_LE(reader.boots().front().first_ms, three + 600'000) << "nothing is lost altogether";
+}
+
+TEST_F(HistoryTest, TheFileStaysWithinItsBound) {
+    constexpr std::int64_t most = 6LL << 20;
+    Bounds bounds;
+    std::mt19937_64 random(1); // NOLINT(cert-msc32-c,cert-msc51-cpp): the same each time
+
+    bounds.bytes = most;
+    Story story(sandbox_, "one", three, bounds);
+    for (int i = 0; i < 150; ++i)
+        story.account("/a/cgroup/with/quite/a/name/" + std::to_string(i));
+    std::uintmax_t biggest = 0;
+    for (int minute = 0; minute < 30; ++minute) {
+        story.pass(60, [&] {
+            for (std::size_t i = 0; i < story.sample.count; ++i)
+                story.sample.accounts[i].holdings[Holding::driver] = random();
+        });
+        std::uintmax_t bytes = std::filesystem::file_size(story.file());
+        bytes += std::filesystem::file_size(story.file().string() + "-wal");
+        biggest = std::max(biggest, bytes);
+    }
+    EXPECT_LE(biggest, static_cast<std::uintmax_t>(most));
+    EXPECT_GE(biggest, static_cast<std::uintmax_t>(most / 4)) << "the bound was not reached";
+    EXPECT_TRUE(story.told.empty());
+    EXPECT_EQ(last_boot().last_ms, three + 1'800'000) << "the newest are kept";
+}
+
+TEST_F(HistoryTest, AnHourOfFiftyAccountsIsLessThanAMegabyte) {
+    std::mt19937_64 random(1); // NOLINT(cert-msc32-c,cert-msc51-cpp): the same each time
+    Story story(sandbox_, "one", three);
+
+    // Three that load and unload, ten whose services work, the others idle.
+    for (int i = 0; i < 50; ++i)
+        story.account("/system.slice/service-" + std::to_string(i))[Holding::current] = 50 * mib;
+    const auto hour = [&] {
+        story.pass(3600, [&] {
+            for (std::size_t i = 0; i < 50; ++i) {
+                Holdings &account = story.sample.accounts[i].holdings;
+
+                if (i < 3)
+                    account[Holding::driver] = random() % 1000 * 2 * mib;
+                if (i < 13)
+                    account[Holding::current] = 100 * mib + random() % 4096 * 4096;
+                else
+                    account[Holding::current] = 50 * mib + random() % 8 * 4096;
+            }
+            story.set_available(90 * gib + random() % 100'000 * 4096);
+            story.sample.machine[Figure::cached] += random() % 100 * 4096;
+            story.sample.machine[Figure::some_us] += random() % 1000;
+        });
+        return std::filesystem::file_size(story.file());
+    };
+    const auto first = hour();
+    const auto second = hour();
+    RecordProperty("bytes_per_hour", static_cast<int>(second - first));
+    EXPECT_LT(second - first, 1'000'000U);
+}
+
+TEST_F(HistoryTest, ADamagedFileIsSetAsideAndTheRecordingGoesOn) {
+    { Story(sandbox_, "one", three).pass(100); }
+    const auto file = sandbox_.root() / folder / file_name;
+    {
+        std::fstream damage(file, std::ios::in | std::ios::out | std::ios::binary);
+        const std::string garbage(3 * 4096, 'x');
+
+        damage.seekp(4096);
+        damage.write(garbage.data(), static_cast<std::streamsize>(garbage.size()));
+    }
+    Story story(sandbox_, "two", three + 1'000'000);
+    story.pass(3);
+    ASSERT_EQ(story.told.size(), 1U);
+    EXPECT_NE(story.told[0].find("history.db is set aside as"), std::string::npos) << story.told[0];
+    EXPECT_TRUE(std::filesystem::exists(file.string() + ".damaged"));
+    EXPECT_EQ(last_boot().boot_id, "two");
+    EXPECT_EQ(reader().boots().size(), 1U);
+}
+
+TEST_F(HistoryTest, AFileThatIsNoneIsSetAside) {
+    sandbox_.write("var/lib/umacctd/history.db", std::string(10'000, 'x'));
+    Story story(sandbox_, "one", three);
+    story.pass(1);
+    EXPECT_EQ(story.told.size(), 1U);
+    EXPECT_EQ(last_boot().boot_id, "one");
+}
+
+TEST_F(HistoryTest, WhatWasCommittedIsThereThoughNobodyClosedTheFile) {
+    Story story(sandbox_, "one", three);
+    test::Sandbox after_the_cut;
+
+    story.pass(90);
+    // As the disk has it when the power goes: the file, and the log beside it.
+    std::filesystem::create_directories(after_the_cut.root() / folder);
+    for (const char *suffix : {"", "-wal"})
+        std::filesystem::copy_file(story.file().string() + suffix,
+                                   after_the_cut.root() / folder /
+                                       (std::string(file_name) + suffix));
+    Story next(after_the_cut, "two", three + 1'000'000);
+    next.pass(1);
+    EXPECT_TRUE(next.told.empty());
+    Reader reader(after_the_cut.root());
+    ASSERT_EQ(reader.boots().size(), 2U);
+    EXPECT_EQ(reader.boots()[0].last_ms, three + 90'000);
+    EXPECT_FALSE(reader.boots()[0].ended_ms);
+}
+
+TEST_F(HistoryTest, AnotherUmacctdOfTheSameStartGoesOnWithItsAccounts) {
+    {
+        Story story(sandbox_, "one", three);
+
+        story.account("/a")[Holding::driver] = gib;
+        story.pass(10);
+        story.writer().end();
+    }
+    Story story(sandbox_, "one", three);
+    story.sample.uptime_ms = 20'000;
+    story.account("/a")[Holding::driver] = gib;
+    story.pass(10);
+    EXPECT_EQ(reader().accounts(last_boot()).size(), 1U);
+    EXPECT_EQ(reader().boots().size(), 1U);
+    EXPECT_FALSE(last_boot().ended_ms);
+    EXPECT_TRUE(reader().happenings(last_boot(), {}).empty()) << "no limit changed";
+}
+
+TEST_F(HistoryTest, ALimitThatIsChangedIsAnEvent) {
+    Story story(sandbox_, "one", three);
+    Holdings &a = story.account("/a");
+
+    story.pass(2);
+    a[Holding::hard] = 40 * gib;
+    story.pass(2);
+    story.sample.machine[Figure::reserve] = 4 * gib;
+    story.pass(2);
+    const auto events = reader().happenings(last_boot(), {});
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].path, "/a");
+    EXPECT_EQ(events[0].text, "hard limit: max -> 40.00 GiB");
+    EXPECT_EQ(events[0].time_ms, three + 3000);
+    EXPECT_EQ(events[1].text, "reserve: 0 B -> 4.00 GiB");
+}
+
+TEST_F(HistoryTest, EventsAreKeptAndOnlySoMany) {
+    Bounds bounds;
+
+    bounds.events = 50;
+    Story story(sandbox_, "one", three, bounds);
+    story.pass(200, [&] {
+        story.happenings.push_back(
+            {.time_ms = story.sample.time_ms, .type = "hard_refused", .path = "/a"});
+    });
+    const auto events = reader().happenings(last_boot(), {});
+    EXPECT_GE(events.size(), 50U);
+    EXPECT_LE(events.size(), 110U);
+    EXPECT_EQ(events.back().time_ms, three + 199'000);
+}
+
+TEST_F(HistoryTest, NamesOfContainersAreAskedForALittleLater) {
+    Story story(sandbox_, "one", three);
+    int asked = 0;
+    const auto name = [&](const std::string & /*path*/) -> std::string {
+        return ++asked == 2 ? "docker vllm" : "";
+    };
+
+    story.account("/docker-1.scope");
+    for (int i = 0; i < 30; ++i) {
+        story.pass(1);
+        story.writer().name_accounts(name);
+    }
+    EXPECT_EQ(asked, 2);
+    EXPECT_EQ(reader().accounts(last_boot()).begin()->second.name(), "docker vllm");
+}
+
+// --- how it ended ------------------------------------------------------------------
+
+/// A machine that is well for ten minutes, with a server that holds 20 GiB.
+class EndTest : public HistoryTest {
+protected:
+    EndTest() {
+        story_.account("/system.slice")[Holding::driver] = 20 * gib;
+        story_.account("/system.slice/ollama.service")[Holding::driver] = 20 * gib;
+        story_.sample.machine[Figure::usage] = 20 * gib;
+        story_.pass(600);
+    }
+
+    void take_from_available(std::uint64_t bytes) {
+        const std::uint64_t left = story_.sample.machine[Figure::available];
+
+        story_.set_available(left - std::min(left, bytes));
+    }
+
+    void stall() {
+        // Nine tenths of each second.
+        story_.sample.machine[Figure::full_us] += 900'000;
+    }
+
+    Story story_{sandbox_, "one", three};
+};
+
+TEST_F(EndTest, ALeakThroughTheDriver) {
+    Holdings &vllm = story_.account("/vllm");
+
+    // 100 GiB at 128 MiB/s are gone after 800 s.
+    story_.pass(790, [&] {
+        vllm[Holding::driver] += 128 * mib;
+        story_.sample.machine[Figure::usage] += 128 * mib;
+        take_from_available(128 * mib);
+        if (obtainable(story_.sample.machine) < 3 * gib)
+            stall();
+    });
+    EXPECT_TRUE(says("The recording ends at 2026-11-25 03:23:10 without umacctd having been told"));
+    EXPECT_TRUE(says("/vllm took 98.75 GiB through the driver within 12 min, little by little"));
+    EXPECT_TRUE(says("100.00 GiB of 128.00 GiB could be had at 03:10:00, and 1.25 GiB"));
+    EXPECT_TRUE(says("all tasks waited for memory 90 %"));
+    EXPECT_TRUE(says("umacct did nothing; the reserve was off"));
+    // Tasks began to wait with 3 GiB left; less than 4 were left from the 769th second on.
+    EXPECT_TRUE(says("A reserve of 4.00 GiB would have refused /vllm at 03:22:49"));
+    EXPECT_TRUE(says("before it took 2.75 GiB more; set it with `umacct reserve 4G`"));
+}
+
+TEST_F(EndTest, ASuddenLoad) {
+    Holdings &vllm = story_.account("/vllm");
+
+    story_.pass(12, [&] {
+        vllm[Holding::driver] += 8 * gib;
+        story_.sample.machine[Figure::usage] += 8 * gib;
+        take_from_available(8 * gib);
+    });
+    story_.pass(20, [&] { stall(); });
+    EXPECT_TRUE(says("/vllm took 96.00 GiB through the driver within 12 s, a sudden load"));
+    EXPECT_TRUE(says("would have refused /vllm at 03:10:12"));
+}
+
+TEST_F(EndTest, ALeakOfPrograms) {
+    Holdings &trainer = story_.account("/trainer");
+
+    story_.pass(395, [&] {
+        trainer[Holding::current] += 256 * mib;
+        take_from_available(256 * mib);
+        if (obtainable(story_.sample.machine) < 2 * gib)
+            stall();
+    });
+    EXPECT_TRUE(says("Programs in /trainer took 98.75 GiB within 6 min, not through the driver"));
+    EXPECT_TRUE(says("No limit of umacct's would have"));
+    EXPECT_TRUE(says("A limit of the kernel's of 96.00 GiB"));
+    EXPECT_TRUE(says("would have stopped /trainer at 03:16:25"));
+}
+
+TEST_F(EndTest, PageCacheBesideALockedDriver) {
+    Holdings &ollama = story_.account("/system.slice/ollama.service");
+    Holdings &backup = story_.account("/backup");
+
+    // It is all the driver's but for 20 GiB, which it has had for long.
+    ollama[Holding::driver] = 100 * gib;
+    story_.account("/system.slice")[Holding::driver] = 100 * gib;
+    story_.sample.machine[Figure::usage] = 100 * gib;
+    story_.set_available(20 * gib);
+    story_.pass(600);
+    story_.pass(195, [&] {
+        backup[Holding::current] += 100 * mib;
+        backup[Holding::cache] += 100 * mib;
+        story_.sample.machine[Figure::cached] += 100 * mib;
+        story_.sample.machine[Figure::free] -= 100 * mib;
+        if (story_.sample.machine[Figure::free] < 2 * gib)
+            stall();
+    });
+    EXPECT_TRUE(says("The page cache grew by 19.04 GiB"));
+    EXPECT_TRUE(says("19.04 GiB of it read or written by /backup"));
+    EXPECT_TRUE(says("while the driver held 100.00 GiB that the kernel cannot take back"));
+    EXPECT_TRUE(says("`umacct headroom 4G` would have given page cache back from 03:22:44 on"));
+}
+
+TEST_F(EndTest, WhereMemoryWasNotShortItIsNotBlamed) {
+    story_.pass(60);
+    EXPECT_TRUE(says("Memory was not short"));
+    EXPECT_TRUE(says("What ended it, these data do not tell"));
+    EXPECT_FALSE(says("would have"));
+}
+
+TEST_F(EndTest, WhereNobodyTookItNobodyIsBlamed) {
+    story_.pass(100, [&] { take_from_available(gib); });
+    EXPECT_TRUE(says("Memory ran short, and no account took what is gone"));
+    EXPECT_TRUE(says("What would have prevented it, these data do not tell"));
+}
+
+TEST_F(EndTest, AReserveThatWasInForceIsNotAdvised) {
+    Holdings &vllm = story_.account("/vllm");
+
+    story_.sample.machine[Figure::reserve] = 8 * gib;
+    story_.pass(99, [&] {
+        vllm[Holding::driver] += gib;
+        take_from_available(gib);
+    });
+    EXPECT_TRUE(says("a reserve of 8.00 GiB was in force"));
+    EXPECT_FALSE(says("umacct reserve"));
+}
+
+TEST_F(EndTest, WhatUmacctDidIsSaid) {
+    Holdings &vllm = story_.account("/vllm");
+
+    story_.pass(99, [&] {
+        vllm[Holding::driver] += gib;
+        take_from_available(gib);
+    });
+    story_.happenings = {
+        {.time_ms = three + 699'000, .type = "hard_refused", .path = "/vllm", .count = 3},
+        {.time_ms = three + 699'500, .type = "guard", .path = "/vllm", .text = "freeze /vllm"}};
+    story_.pass(1);
+    EXPECT_TRUE(says("umacct refused 3 allocations, the last one, of /vllm, at 03:11:39"));
+    EXPECT_TRUE(says("The guard took 1 step, the last one at 03:11:39: freeze /vllm"));
+}
+
+TEST_F(EndTest, ACleanEndIsOne) {
+    story_.writer().end();
+    EXPECT_TRUE(says("The recording ended cleanly"));
+}
+
+// --- leaks -------------------------------------------------------------------------
+
+class LeakTest : public HistoryTest {
+protected:
+    std::vector<Leak> leaks() const {
+        Reader reader = this->reader();
+
+        return find_leaks(reader, reader.boots().back(), {});
+    }
+
+    Story story_{sandbox_, "one", three};
+};
+
+TEST_F(LeakTest, OneThatGrowsWithoutFallingIsFoundWithItsSlope) {
+    std::mt19937 random(1); // NOLINT(cert-msc32-c,cert-msc51-cpp): the same each time
+    Holdings &leaker = story_.account("/leaker");
+    std::uint64_t steady = gib;
+
+    // 360 MiB/h, in lumps, with some noise.
+    story_.pass(3600, [&] {
+        steady += mib / 10;
+        leaker[Holding::driver] = steady / (4 * mib) * (4 * mib) + random() % 8 * 64 * 1024;
+    });
+    const auto found = leaks();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].named.path, "/leaker");
+    EXPECT_NEAR(found[0].bytes_per_hour / static_cast<double>(mib), 360, 36);
+    EXPECT_NEAR(static_cast<double>(found[0].until_ms - found[0].since_ms), 3'590'000, 20'000);
+    EXPECT_TRUE(found[0].driver);
+}
+
+TEST_F(LeakTest, OneOfProgramsIsToldApart) {
+    Holdings &leaker = story_.account("/leaker");
+
+    story_.pass(1200, [&] { leaker[Holding::current] += mib; });
+    const auto found = leaks();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_FALSE(found[0].driver);
+}
+
+TEST_F(LeakTest, OthersAreNone) {
+    Holdings &steady = story_.account("/steady");
+    Holdings &loads = story_.account("/loads");
+    Holdings &breathes = story_.account("/breathes");
+    Holdings &settles = story_.account("/settles");
+    Holdings &reads = story_.account("/reads");
+    int second = 0;
+
+    steady[Holding::driver] = 8 * gib;
+    story_.pass(3600, [&] {
+        ++second;
+        loads[Holding::driver] = second > 100 ? 20 * gib : 0;
+        breathes[Holding::driver] = gib + static_cast<std::uint64_t>(second % 600) * mib;
+        settles[Holding::driver] = std::min(second, 1500) * mib;
+        reads[Holding::current] += mib;
+        reads[Holding::cache] += mib;
+    });
+    for (const Leak &leak : leaks())
+        ADD_FAILURE() << leak.named.path;
+}
+
+TEST_F(LeakTest, OfOneInsideAnotherTheInnerOneIsNamed) {
+    Holdings &outer = story_.account("/outer");
+    Holdings &inner = story_.account("/outer/inner");
+
+    story_.pass(1200, [&] {
+        outer[Holding::driver] += mib;
+        inner[Holding::driver] += mib;
+    });
+    const auto found = leaks();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].named.path, "/outer/inner");
+}
+
+} // namespace
+} // namespace umacct::history

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What the recorder looks at, and that it needs no more memory for it.
+#include "daemon/recorder.h"
+
+#include <functional>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "lib/history/reader.h"
+#include "tests/fake_module.h"
+#include "tests/history_story.h"
+#include "tests/sandbox.h"
+
+namespace umacct {
+namespace {
+
+using namespace std::chrono_literals;
+using history::Figure;
+using history::Holding;
+using test::gib;
+using test::mib;
+
+class RecorderTest : public testing::Test {
+protected:
+    RecorderTest() {
+        sandbox_.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 100 kB\nMemAvailable: 200 kB\n"
+                                       "Buffers: 1 kB\nCached: 50 kB\nShmem: 5 kB\n"
+                                       "SwapTotal: 10 kB\nSwapFree: 9 kB\n");
+        sandbox_.write("proc/pressure/memory",
+                       "some avg10=0.00 avg60=0.00 avg300=0.00 total=7000\n"
+                       "full avg10=0.00 avg60=0.00 avg300=0.00 total=3000\n");
+        sandbox_.write("proc/sys/kernel/random/boot_id", "one\n");
+        fake_.status.memory_total = 128 * gib;
+        fake_.status.memory_free = 90 * gib;
+        fake_.status.memory_available = 100 * gib;
+        fake_.status.available = 99 * gib;
+        fake_.status.reserve = 4 * gib;
+    }
+
+    void add_account(const std::string &path, std::uint64_t usage) {
+        fake_.accounts.push_back(
+            {.id = sandbox_.add_cgroup(path), .path = path, .usage = usage, .memory_current = mib});
+    }
+
+    void add_cgroup(const std::string &path, std::uint64_t current, const std::string &stat = "") {
+        sandbox_.add_cgroup(path);
+        sandbox_.write(sandbox_.cgroup_mount() / path.substr(1) / "memory.current",
+                       std::to_string(current) + "\n");
+        sandbox_.write(sandbox_.cgroup_mount() / path.substr(1) / "memory.stat", stat);
+    }
+
+    const history::Sample &take() {
+        sampler_.take(sample_);
+        return sample_;
+    }
+
+    const history::Sample::Account *find(const std::string &path) const {
+        for (std::size_t i = 0; i < sample_.count; ++i) {
+            if (sample_.accounts[i].path == path)
+                return &sample_.accounts[i];
+        }
+        return nullptr;
+    }
+
+    test::Sandbox sandbox_;
+    test::FakeModule fake_;
+    Sampler sampler_{[this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root()};
+    history::Sample sample_ = Sampler::with_room();
+};
+
+TEST_F(RecorderTest, TheMachinesFiguresAreTheModules) {
+    const auto &machine = take().machine;
+
+    EXPECT_EQ(machine[Figure::total], 128 * gib);
+    EXPECT_EQ(machine[Figure::free], 90 * gib);
+    EXPECT_EQ(machine[Figure::obtainable], 99 * gib);
+    EXPECT_EQ(machine[Figure::reserve], 4 * gib);
+    EXPECT_EQ(machine[Figure::shared], 5U << 10);
+    EXPECT_EQ(machine[Figure::swap_free], 9U << 10);
+    EXPECT_EQ(machine[Figure::some_us], 7000U);
+    EXPECT_EQ(machine[Figure::full_us], 3000U);
+}
+
+TEST_F(RecorderTest, WithoutTheModuleItIsTheKernelsFigures) {
+    fake_.fail_with = ENOENT;
+    add_cgroup("/trainer", 2 * gib);
+    EXPECT_EQ(take().machine[Figure::total], 1000U << 10);
+    ASSERT_NE(find("/trainer"), nullptr);
+    EXPECT_EQ(find("/trainer")->holdings[Holding::current], 2 * gib);
+}
+
+TEST_F(RecorderTest, AccountsAndCgroupsWithoutOneAreRecorded) {
+    add_account("/vllm", 40 * gib);
+    fake_.accounts.back().hard = 50 * gib;
+    add_account("/idle", 0);
+    fake_.accounts.back().memory_current = 0;
+    add_account("/limited", 0);
+    fake_.accounts.back().soft = gib;
+    add_cgroup("/trainer", 2 * gib, "anon 5\nactive_file 1048576\ninactive_file 2097152\n");
+    take();
+    ASSERT_NE(find("/vllm"), nullptr);
+    EXPECT_EQ(find("/vllm")->holdings[Holding::driver], 40 * gib);
+    EXPECT_EQ(find("/vllm")->holdings[Holding::hard], 50 * gib);
+    EXPECT_EQ(find("/vllm")->holdings[Holding::soft], UMACCT_UNLIMITED);
+    EXPECT_EQ(find("/idle"), nullptr) << "it holds nothing";
+    EXPECT_NE(find("/limited"), nullptr) << "it has a limit";
+    ASSERT_NE(find("/trainer"), nullptr);
+    EXPECT_EQ(find("/trainer")->holdings[Holding::cache], 3 * mib);
+}
+
+TEST_F(RecorderTest, OfManyThoseWithLimitsTheLargestAndTheGrowingAreTaken) {
+    constexpr int many = 1000;
+
+    for (int i = 0; i < many; ++i)
+        fake_.accounts.push_back({.id = 10'000U + static_cast<std::uint64_t>(i),
+                                  .path = "/many/" + std::to_string(i),
+                                  .usage = (2000 + static_cast<std::uint64_t>(i)) * mib,
+                                  .memory_current = 0});
+    fake_.accounts[7].hard = 4 * gib;
+    take();
+    fake_.accounts[3].usage +=
+        gib / 2; // from among the smallest; that makes it none of the largest
+    take();
+    EXPECT_EQ(sample_.count, Sampler::most_accounts);
+    EXPECT_NE(find("/many/7"), nullptr);
+    EXPECT_NE(find("/many/999"), nullptr);
+    EXPECT_NE(find("/many/3"), nullptr);
+    EXPECT_EQ(find("/many/4"), nullptr);
+}
+
+TEST_F(RecorderTest, LookingTakesNoNewMemory) {
+    rusage before{};
+    rusage after{};
+
+    for (int i = 0; i < 50; ++i)
+        add_account("/a" + std::to_string(i), gib);
+    for (int i = 0; i < 5; ++i)
+        take();
+    getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < 200; ++i)
+        take();
+    getrusage(RUSAGE_THREAD, &after);
+    // A page that is touched for the first time is a fault; a few are the C library's.
+    EXPECT_LE(after.ru_minflt - before.ru_minflt, 20);
+}
+
+/// The whole of it, with its threads and a real clock.
+class RunningTest : public RecorderTest {
+protected:
+    bool eventually(const std::function<bool()> &is_so) {
+        for (const auto until = std::chrono::steady_clock::now() + 15s; !is_so();) {
+            if (std::chrono::steady_clock::now() >= until)
+                return false;
+            std::this_thread::sleep_for(50ms);
+        }
+        return true;
+    }
+
+    std::size_t samples() {
+        try {
+            history::Reader reader(sandbox_.root());
+            std::size_t count = 0;
+
+            for (const history::Boot &boot : reader.boots())
+                reader.for_each(boot, {}, [&](const history::Moment & /*moment*/) { ++count; });
+            return count;
+        } catch (const Error &) {
+            return 0;
+        }
+    }
+
+    void make_folder() { std::filesystem::create_directories(sandbox_.root() / history::folder); }
+
+    std::vector<std::string> lines_;
+    std::mutex mutex_;
+    Recorder recorder_{[this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root(),
+                       [this](const std::string &line, bool /*failed*/) {
+                           const std::lock_guard lock(mutex_);
+
+                           lines_.push_back(line);
+                       }};
+};
+
+TEST_F(RunningTest, ItRecordsWhatHappensAndThatItEnded) {
+    make_folder();
+    add_account("/vllm", 40 * gib);
+    {
+        Recorder recorder([this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root(),
+                          [](const std::string & /*line*/, bool /*failed*/) {});
+
+        recorder.start();
+        recorder.add(
+            Event{.type = UMACCT_EVENT_HARD_REFUSED, .time_ns = 5'000'000'000, .path = "/vllm"});
+        recorder.add_step("/vllm", "freeze /vllm", false);
+        EXPECT_TRUE(eventually([&] { return samples() >= 2; }));
+        recorder.stop();
+    }
+    history::Reader reader(sandbox_.root());
+    const auto boots = reader.boots();
+    ASSERT_EQ(boots.size(), 1U);
+    EXPECT_EQ(boots[0].boot_id, "one");
+    EXPECT_TRUE(boots[0].ended_ms);
+    const auto events = reader.happenings(boots[0], {});
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].type, "hard_refused");
+    EXPECT_EQ(events[1].text, "freeze /vllm");
+}
+
+TEST_F(RunningTest, WhatTheDiskIsTooSlowForWaitsAndIsWritten) {
+    const Sqlite lib(history::without_sqlite);
+    std::vector<std::int64_t> times;
+
+    make_folder();
+    recorder_.start();
+    ASSERT_TRUE(eventually([&] { return samples() >= 1; }));
+    {
+        Database other(lib, sandbox_.root() / history::folder / history::file_name,
+                       Database::Mode::write);
+
+        other.run("BEGIN IMMEDIATE");
+        recorder_.add_step("/a", "meanwhile", false);
+        std::this_thread::sleep_for(4s);
+    }
+    const std::size_t before = samples();
+    EXPECT_TRUE(eventually([&] { return samples() >= before + 4; }));
+    history::Reader reader(sandbox_.root());
+    reader.for_each(reader.boots().back(), {}, [&](const history::Moment &moment) {
+        times.push_back(moment.time_ms);
+        EXPECT_EQ(moment.state.machine[Figure::dropped], 0U);
+    });
+    for (std::size_t i = 1; i < times.size(); ++i)
+        EXPECT_LT(times[i] - times[i - 1], 1900) << i;
+    EXPECT_EQ(reader.happenings(reader.boots().back(), {}).size(), 1U);
+}
+
+TEST_F(RunningTest, WithoutItsFolderItSaysThatItDoesNotRecord) {
+    recorder_.start();
+    ASSERT_EQ(lines_.size(), 1U);
+    EXPECT_NE(lines_[0].find("not recorded"), std::string::npos);
+}
+
+} // namespace
+} // namespace umacct
