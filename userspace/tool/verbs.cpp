@@ -26,6 +26,7 @@ std::span<const Verb> verbs() {
         Verb{"nvml", "run a command to which NVML tells what umacct knows", add_nvml},
         Verb{"setup", "set up what is outside of umacct: nvml", add_setup},
         Verb{"watch", "print events as they happen", add_watch},
+        Verb{"history", "who held what then, and what became of the machine", add_history},
         Verb{"audit", "where the memory went, to the last byte", add_audit},
         Verb{"verify", "prove the blind spot on this machine, or its absence", add_verify},
         Verb{"doctor", "what is wrong here, and how to fix it", add_doctor},

@@ -48,6 +48,7 @@ Action add_config(CLI::App &verb);
 Action add_doctor(CLI::App &verb);
 Action add_guard(CLI::App &verb);
 Action add_headroom(CLI::App &verb);
+Action add_history(CLI::App &verb);
 Action add_limit(CLI::App &verb);
 Action add_ls(CLI::App &verb);
 Action add_nvml(CLI::App &verb);

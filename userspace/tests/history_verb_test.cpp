@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What "umacct history" prints.
+#include <cstdlib>
+
+#include "tests/history_story.h"
+#include "tests/tool_fixture.h"
+#include "tool/history/times.h"
+
+namespace umacct::test {
+namespace {
+
+using history::Figure;
+using history::Holding;
+
+/// 2026-11-25 03:00 UTC
+constexpr std::int64_t three = 1'795'575'600'000;
+
+class HistoryVerbTest : public ToolFixture {
+protected:
+    HistoryVerbTest() {
+        setenv("TZ", "UTC", 1);
+        tzset();
+        sandbox_.write("proc/sys/kernel/random/boot_id", "two\n");
+    }
+
+    /// A start of the machine that ran out of memory, and the one after it.
+    void tell() {
+        {
+            Story story(sandbox_, "one", three);
+            history::Holdings &vllm = story.account("/vllm");
+
+            story.pass(120);
+            story.pass(99, [&] {
+                vllm[Holding::driver] += gib;
+                story.set_available(story.sample.machine[Figure::available] - gib);
+            });
+            story.happenings.push_back({.time_ms = three + 219'500,
+                                        .type = "reserve_refused",
+                                        .path = "/vllm",
+                                        .comm = "python3",
+                                        .pid = 7,
+                                        .size = gib});
+            story.pass(1);
+        }
+        Story story(sandbox_, "two", three + 3'600'000);
+        story.account("/vllm")[Holding::driver] = gib;
+        story.account("/other")[Holding::driver] = 2 * gib;
+        story.pass(100);
+    }
+
+    static bool has(const std::string &text, const std::string &words) {
+        return text.find(words) != std::string::npos;
+    }
+};
+
+TEST_F(HistoryVerbTest, WithoutAHistoryItSaysWhoRecordsOne) {
+    const Ran ran = run({"history"});
+
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_TRUE(has(ran.err, "umacctd records it")) << ran.err;
+}
+
+TEST_F(HistoryVerbTest, OfTheStartBeforeItBeginsWithWhatHappened) {
+    tell();
+    const Ran ran = run({"history", "--boot", "-1"});
+
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_TRUE(ran.out.starts_with("The recording ends at 2026-11-25 03:03:40 without umacctd"))
+        << ran.out;
+    EXPECT_TRUE(has(ran.out, "/vllm took 99.00 GiB through the driver")) << ran.out;
+    EXPECT_TRUE(has(ran.out, "would have refused /vllm at 03:03:37")) << ran.out;
+    EXPECT_TRUE(has(ran.out, "reserve_refused  /vllm  pid 7 (python3)")) << ran.out;
+}
+
+TEST_F(HistoryVerbTest, ThisStartHasNoEnd) {
+    tell();
+    const Ran ran = run({"history", "--since", "2026-11-25 04:00"});
+
+    EXPECT_TRUE(ran.out.starts_with("From 2026-11-25 04:00:01 to 04:01:40")) << ran.out;
+    EXPECT_TRUE(has(ran.out, "/other")) << ran.out;
+}
+
+TEST_F(HistoryVerbTest, AtATimeItIsAsItWasThen) {
+    tell();
+    const auto document = run_json({"history", "--boot", "-1", "--at", "03:02:50", "--json"});
+
+    ASSERT_EQ(document["accounts"].size(), 1U);
+    EXPECT_EQ(document["accounts"][0]["usage_bytes"], 50 * gib);
+    EXPECT_EQ(document["until"], "2026-11-25T03:02:50.000Z");
+    EXPECT_EQ(document["accounts"][0]["fastest_bytes_per_s"], gib);
+    EXPECT_EQ(document["end"]["kind"], "driver");
+    EXPECT_EQ(document["end"]["culprit"]["path"], "/vllm");
+    EXPECT_EQ(document["boots"].size(), 2U);
+}
+
+TEST_F(HistoryVerbTest, OnlyTheTarget) {
+    tell();
+    const auto document = run_json({"history", "other", "--since", "2026-11-25 04:00", "--json"});
+
+    ASSERT_EQ(document["accounts"].size(), 1U);
+    EXPECT_EQ(document["accounts"][0]["path"], "/other");
+}
+
+TEST_F(HistoryVerbTest, TablesOfCommas) {
+    tell();
+    const Ran machine = run({"history", "--boot", "-1", "--csv"});
+    const Ran account = run({"history", "--boot", "-1", "--csv", "vllm", "--since", "03:03:30"});
+
+    EXPECT_TRUE(machine.out.starts_with("time,memory_total_bytes,memory_free_bytes,"));
+    EXPECT_EQ(std::count(machine.out.begin(), machine.out.end(), '\n'), 221);
+    EXPECT_TRUE(account.out.starts_with("time,path,owner_name,usage_bytes,")) << account.out;
+    EXPECT_TRUE(has(account.out, "2026-11-25T03:03:30.000Z,\"/vllm\",\"\",96636764160,0,"))
+        << account.out;
+}
+
+TEST_F(HistoryVerbTest, WhatIsNoTimeIsRefused) {
+    tell();
+    EXPECT_EQ(run({"history", "--since", "yesterday"}).code, 2);
+    EXPECT_EQ(run({"history", "--since", "04:30", "--until", "04:10"}).code, 2);
+    EXPECT_EQ(run({"history", "--boot", "-2"}).code, 1);
+    EXPECT_EQ(run({"history", "--boot", "1"}).code, 2);
+}
+
+TEST_F(HistoryVerbTest, MomentsAsPeopleWriteThem) {
+    using tool::parse_moment;
+
+    EXPECT_EQ(parse_moment("03:00", three + 60'000), three);
+    EXPECT_EQ(parse_moment("03:00:30", three + 60'000), three + 30'000);
+    EXPECT_EQ(parse_moment("04:00", three), three - 23 * 3'600'000LL) << "the day before";
+    EXPECT_EQ(parse_moment("2026-11-25 03:00", 0), three);
+    EXPECT_EQ(parse_moment("2026-11-25T03:00:05", 0), three + 5000);
+    EXPECT_EQ(parse_moment("10min", three), three - 600'000);
+    EXPECT_EQ(parse_moment("2h", three), three - 7'200'000);
+}
+
+} // namespace
+} // namespace umacct::test
