@@ -46,6 +46,7 @@ build_tool() { # READY
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
+	install_loaded "$work" libsqlite3.so.0
 	[[ $arch != "$host_arch" ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
@@ -122,6 +123,16 @@ configure_tool() {
 		-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
 		-DCMAKE_EXE_LINKER_FLAGS="-L$sysroot/lib/$triplet \
 			-Wl,-rpath-link,$sysroot/lib/$triplet"
+}
+
+# install_loaded ROOT NAME: a library that is loaded when it is needed.
+install_loaded() {
+	local dir
+	for dir in "${library_path[@]}"; do
+		[[ ! -e $dir/$2 ]] || break
+	done
+	cp -L "$dir/$2" "$1/lib/" || die "no library $2 for $arch"
+	install_libraries "$1" "$1/lib/$2"
 }
 
 # install_libraries ROOT FILE: the loader of a program, and every library that it or a
