@@ -202,6 +202,17 @@ TEST_F(HistoryTest, AnHourOfFiftyAccountsIsLessThanAMegabyte) {
     EXPECT_LT(second - first, 1'000'000U);
 }
 
+TEST_F(HistoryTest, NobodyElseMayReadIt) {
+    Story story(sandbox_, "one", three);
+
+    story.pass(1);
+    for (const char *suffix : {"", "-wal", "-shm"})
+        EXPECT_EQ(std::filesystem::status(story.file().string() + suffix).permissions() &
+                      (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
+                  std::filesystem::perms::none)
+            << suffix;
+}
+
 TEST_F(HistoryTest, ADamagedFileIsSetAsideAndTheRecordingGoesOn) {
     { Story(sandbox_, "one", three).pass(100); }
     const auto file = sandbox_.root() / folder / file_name;

@@ -108,6 +108,9 @@ void Writer::open() {
 
     database_.emplace(lib_, file_, Database::Mode::write);
     Database &database = *database_;
+    // Of all users' programs: it is nobody else's. SQLite gives its log the same.
+    std::filesystem::permissions(file_, std::filesystem::perms::owner_read |
+                                            std::filesystem::perms::owner_write);
 
     // FULL has each commit wait for the disk: NORMAL would leave the last half minute in the
     // page cache, which is what a power cut takes.
