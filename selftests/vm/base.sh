@@ -13,7 +13,7 @@
 . "$vm/kernel.sh"
 
 # Modules that the virtual machine may need beside those that are built in.
-kernel_modules=(virtio_pci virtio_console drm loop ext4)
+kernel_modules=(virtio_pci virtio_console drm loop virtio_blk ext4)
 
 driver_modules=(nvidia nvidia-uvm)
 
