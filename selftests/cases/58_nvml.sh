@@ -140,7 +140,7 @@ tm kill-server
 
 # --- the whole machine -------------------------------------------------------
 
-mkdir -p /var/lib
+mkdir -p /etc/profile.d /var/lib
 find /etc /var | sort >"$TEST_DIR/before"
 check "it is set up" umacct setup nvml
 is "a login has it, without a word" "$(env -u LD_LIBRARY_PATH sh -c "

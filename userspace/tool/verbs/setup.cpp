@@ -93,7 +93,8 @@ std::vector<std::string> set_up_nvml(const fs::path &root) {
     return made;
 }
 
-/// Whether it was there. Folders that are empty then go as well, as they came.
+/// Whether it was there. Folders that are empty then go as well, but for profile.d, which every
+/// system has; where the file wasn't there, they are somebody else's.
 bool remove_file(const fs::path &file, const std::vector<fs::path> &folders) {
     std::error_code error;
     const bool was_there = fs::remove(file, error);
@@ -103,7 +104,8 @@ bool remove_file(const fs::path &file, const std::vector<fs::path> &folders) {
                     fmt::format("{} can't be removed: {}", file.string(), error.message()),
                     "it takes root");
     for (const fs::path &folder : folders)
-        fs::remove(folder, error); // one that isn't empty stays
+        if (was_there && folder.filename() != "profile.d")
+            fs::remove(folder, error); // one that isn't empty stays
     return was_there;
 }
 
@@ -117,7 +119,7 @@ std::vector<std::string> undo_nvml(const fs::path &root) {
     }
     bool was_there = false;
     for (const fs::path &link : nvml::links_of(place))
-        was_there |= remove_file(link, {place, place.parent_path()});
+        was_there |= remove_file(link, {place, place.parent_path()}); // the last empties it
     if (was_there)
         removed.push_back(place.string());
     return removed;
