@@ -35,7 +35,7 @@ enum hook_module {
  * struct driver_sizes - what a driver keeps of what, in bytes; 0 where it isn't known
  * @page: of each page of an allocation
  * @object: of an allocation, beside its pages
- * @client: of a client of the resource manager
+ * @client: of a client of the resource manager, and its open file
  * @va_space: of an open file of nvidia-uvm's, beside what it takes by size
  * @external: of a range of external memory
  * @managed: of a range of managed memory

@@ -55,12 +55,8 @@ objects() {
 
 clients() {
 	begin rmtool
-	measure "$h" files $COUNT
-	files=$rise
-	end
-	begin rmtool
 	measure "$h" clients $COUNT
-	client=$(((rise - files) / COUNT))
+	client=$((rise / COUNT))
 	end
 }
 
