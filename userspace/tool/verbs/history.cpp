@@ -60,7 +60,7 @@ struct Row {
     history::Holdings first;
     history::Holdings last;
     std::uint64_t most = 0;
-    std::int64_t fastest = 0; ///< bytes per second, over rate_window_ms
+    std::int64_t fastest = 0; ///< bytes per second, over rate_window_ms at the most
     bool there = false;       ///< at the end
 
     // To find the fastest.
@@ -162,6 +162,16 @@ Range range_of(const Options &options, const Boot &boot, bool runs) {
     return range;
 }
 
+/// Begins another window. The last may be shorter than the others.
+void rate(Row &row, std::int64_t time_ms, std::uint64_t held) {
+    const std::int64_t elapsed = std::max<std::int64_t>(time_ms - row.rated_ms, 1000);
+
+    row.fastest =
+        std::max(row.fastest, static_cast<std::int64_t>(held - row.rated) * 1000 / elapsed);
+    row.rated_ms = time_ms;
+    row.rated = held;
+}
+
 void follow(Row &row, const Moment &moment, const history::Holdings &holdings, bool is_first) {
     const std::uint64_t held = history::held(holdings);
 
@@ -171,12 +181,8 @@ void follow(Row &row, const Moment &moment, const history::Holdings &holdings, b
         row.rated_ms = is_first ? moment.time_ms : moment.time_ms - moment.interval_ms;
         row.rated = history::held(row.first);
     }
-    if (moment.time_ms - row.rated_ms >= rate_window_ms) {
-        row.fastest = std::max(row.fastest, static_cast<std::int64_t>(held - row.rated) * 1000 /
-                                                (moment.time_ms - row.rated_ms));
-        row.rated_ms = moment.time_ms;
-        row.rated = held;
-    }
+    if (moment.time_ms - row.rated_ms >= rate_window_ms)
+        rate(row, moment.time_ms, held);
     row.last = holdings;
     row.most = std::max(row.most, held);
 }
@@ -210,7 +216,9 @@ Period read_period(history::Reader &reader, const Boot &boot, const Range &range
         period.interval_ms = std::max(period.interval_ms, moment.interval_ms);
     });
     for (auto &[key, row] : rows) {
-        if (!row.there)
+        if (row.there)
+            rate(row, period.last->time_ms, history::held(row.last));
+        else
             row.last = {};
         period.rows.push_back(std::move(row));
     }
