@@ -102,7 +102,9 @@ shows "what is above them has the sum" "tree +$(blocks 6 2) +max +$(blocks 6 2)"
 shows "memory.current" "held +$(blocks 4) +max +$(blocks 4) .* B/s +([0-9.]+ KiB|0 B|[0-9]\.[0-9]+ MiB) "
 shows "the machine's total" \
 	"of $(awk '$1 == "MemTotal:" { printf "%.2f GiB", $2 / 1048576 }' /proc/meminfo)"
-shows "uncharged memory" "uncharged $(blocks 6 2)"
+# Of the whole machine: who loaded nvidia-uvm has a client, too.
+shows "the machine's uncharged memory" \
+	"uncharged $(in_mib "$(umacct --json | json_field uncharged)" | sed 's/[.]/\\./')"
 shows "no reserve" 'reserve off'
 shows "a bar" 'Memory \[.*█.*\]'
 shows "a line of history" 'held .*[█▇]'
