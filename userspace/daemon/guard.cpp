@@ -349,7 +349,7 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
         return first(new_one);
     const std::uint64_t fell = without(obtainable_then_, obtainable_);
     if (fell >= much()) {
-        const auto another = first([&](const Suspect &each) {
+        auto another = first([&](const Suspect &each) {
             const auto then = held_then_.find(each.holder.id);
             const std::uint64_t held = each.holder.held();
             const std::uint64_t since = without(held, then == held_then_.end() ? 0 : then->second);

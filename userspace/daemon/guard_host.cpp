@@ -226,6 +226,7 @@ void GuardHost::run() {
     publish(holders);
 }
 
+// NOLINTNEXTLINE(readability-function-cognitive-complexity): one walk, of one decision each
 std::vector<Holder> GuardHost::holders() {
     const Cgroups &cgroups = machine_.cgroups();
     const std::vector<Account> accounts = connection_.module().accounts();

@@ -142,7 +142,7 @@ TEST_F(HistoryTest, WhatIsOldIsThereAtEverCoarserResolution) {
     EXPECT_GE(samples[10'000], 60);
     EXPECT_LE(samples[10'000], 180);
     EXPECT_GE(samples[60'000], 100);
-    EXPECT_EQ(last, three + 3 * 3600 * 1000);
+    EXPECT_EQ(last, three + 3L * 3600 * 1000);
     EXPECT_LE(reader.boots().front().first_ms, three + 600'000) << "nothing is lost altogether";
 }
 
@@ -218,7 +218,7 @@ TEST_F(HistoryTest, ADamagedFileIsSetAsideAndTheRecordingGoesOn) {
     const auto file = sandbox_.root() / folder / file_name;
     {
         std::fstream damage(file, std::ios::in | std::ios::out | std::ios::binary);
-        const std::string garbage(3 * 4096, 'x');
+        const std::string garbage(3UL * 4096, 'x');
 
         damage.seekp(4096);
         damage.write(garbage.data(), static_cast<std::streamsize>(garbage.size()));

@@ -149,7 +149,7 @@ TEST_F(RecorderTest, LookingTakesNoNewMemory) {
 /// The whole of it, with its threads and a real clock.
 class RunningTest : public RecorderTest {
 protected:
-    bool eventually(const std::function<bool()> &is_so) {
+    static bool eventually(const std::function<bool()> &is_so) {
         for (const auto until = std::chrono::steady_clock::now() + 15s; !is_so();) {
             if (std::chrono::steady_clock::now() >= until)
                 return false;

@@ -24,10 +24,10 @@ struct Resolution {
 };
 
 constexpr std::array resolutions{
-    Resolution{"sample_1s", 1000, 24 * 3600},
-    Resolution{"sample_10s", 10'000, 7 * 24 * 360},
-    Resolution{"sample_1min", 60'000, 30 * 24 * 60},
-    Resolution{"sample_10min", 600'000, 366 * 24 * 6},
+    Resolution{"sample_1s", 1000, 24L * 3600},
+    Resolution{"sample_10s", 10'000, 7L * 24 * 360},
+    Resolution{"sample_1min", 60'000, 30L * 24 * 60},
+    Resolution{"sample_10min", 600'000, 366L * 24 * 6},
 };
 
 /// So many events are kept.

@@ -101,6 +101,25 @@ void Survey::add(std::span<const std::uint64_t> block) {
     }
 }
 
+namespace {
+
+/// Keeps what belongs to one of the keepers. False if that can't be read.
+bool keep_pages(Survey &survey, const PageFile &owners, std::uint64_t at,
+                std::span<std::uint64_t> flags, std::vector<std::uint64_t> &cgroups,
+                const std::unordered_set<std::uint64_t> &keepers) {
+    if (keepers.empty())
+        return true;
+    if (owners.read(at, std::span(cgroups).first(flags.size())) < flags.size())
+        return false;
+    for (std::size_t in = 0; in < flags.size(); ++in) {
+        if (keepers.contains(cgroups[in]))
+            survey.keep(flags[in]);
+    }
+    return true;
+}
+
+} // namespace
+
 std::uint64_t Survey::obtainable(std::uint64_t unknown_free) const {
     std::uint64_t blocks = reclaimable + movable;
 
@@ -137,14 +156,8 @@ std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zon
 
             if (got == 0)
                 return std::nullopt;
-            if (!keepers.empty()) {
-                if (owners.read(at, std::span(cgroups).first(got)) < got)
-                    return std::nullopt;
-                for (std::uint64_t in = 0; in < got; ++in) {
-                    if (keepers.contains(cgroups[in]))
-                        survey.keep(flags[in]);
-                }
-            }
+            if (!keep_pages(survey, owners, at, std::span(flags).first(got), cgroups, keepers))
+                return std::nullopt;
             for (std::uint64_t in = 0; in < got; in += pages)
                 survey.add(std::span(flags).subspan(in, pages));
             at += got;

@@ -92,7 +92,7 @@ std::int64_t now_ms() {
 /// What of the history is about TARGET: by what its cgroups were called, as they may be gone.
 class Filter {
 public:
-    Filter(const Session &session, const std::optional<std::string> &target) : target_(target) {
+    Filter(const Session &session, std::optional<std::string> target) : target_(std::move(target)) {
         if (!target_)
             return;
         try {
