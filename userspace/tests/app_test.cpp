@@ -1173,6 +1173,7 @@ TEST_F(Room, PreflightWaitsUntilItFits) {
     EXPECT_EQ(late.code, 8);
     EXPECT_GE(json::parse(late.out)["waited_ns"], 120'000'000);
     EXPECT_EQ(run_json({"preflight", "2G", "--json"})["waited_ns"], 0);
+    EXPECT_EQ(run({"preflight", "1T", "--wait", "1h"}).code, 8) << "no wait gets that";
 }
 
 TEST_F(Room, PreflightSaysWhoseProtectionIsInTheWay) {

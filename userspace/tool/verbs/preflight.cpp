@@ -404,6 +404,9 @@ public:
                kept_note(answer, machine_.owners());
     }
 
+    /// No wait gets that.
+    bool exceeds_machine() const { return asked_.bytes > machine_.meminfo().total(); }
+
     /// For the log of who waits.
     void tell_why(const Preflight &answer) const {
         session_.output.note("not yet: " + reason(answer));
@@ -495,7 +498,7 @@ int preflight(Session &session, const Options &options) {
     std::optional<Fixed> fixed;
 
     const auto start = Clock::now();
-    if (options.wait)
+    if (options.wait && !question.exceeds_machine())
         answer = wait_for(question, options.fix ? mend : std::function<Fixed()>(), time, fixed);
     const std::uint64_t waited_ns = options.wait ? ns_since(start) : 0;
     if (!answer)
