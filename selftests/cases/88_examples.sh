@@ -41,7 +41,7 @@ machine_down() {
 	for made in demo system.slice user.slice kubepods; do
 		cgroup_remove "/$made"
 	done
-	rm -rf /var/lib/docker /var/log/pods /var/log/containers /etc/umacct.toml
+	rm -rf /var/lib/docker /var/lib/umacctd /var/log/pods /var/log/containers /etc/umacct.toml
 }
 
 # The programs of others that examples run.
@@ -81,7 +81,20 @@ works() { # COMMAND-LINE
 	return "$works_code"
 }
 
+# A history to tell of.
+remember() {
+	mkdir -p /var/lib/umacctd
+	/usr/sbin/umacctd 2>"$TEST_DIR/umacctd" &
+	daemon=$!
+	holders="$holders $daemon"
+	eventually [ -s /var/lib/umacctd/history.db ]
+	eventually umacct history >/dev/null 2>&1
+	kill "$daemon"
+	wait "$daemon"
+}
+
 others
+remember
 umacct save >"$TEST_DIR/settings.toml"
 machine_up
 export PATH="$TEST_DIR/bin:$PATH" USER=nobody
@@ -95,6 +108,8 @@ while read -r example <&3; do
 		skip "$example" "this machine has less memory"
 	elif grep -q "there is no libnvidia-ml.so.1" "$TEST_DIR/said"; then
 		skip "$example" "this machine has no NVML of NVIDIA's"
+	elif grep -q "1 start of the machine is in the history" "$TEST_DIR/said"; then
+		skip "$example" "this machine was started once"
 	elif grep -q "docker: not found" "$TEST_DIR/said"; then
 		skip "$example" "this machine has no Docker"
 	else

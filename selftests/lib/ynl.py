@@ -99,11 +99,11 @@ class Comparison:
 
     def accounts(self):
         return self.rows("account-get", "accounts", ("ls",), lambda one: one["path"],
-                         ("owner", "uncharged_bytes", "system_bytes", "memory_pressure"))
+                         ("owner", "uncharged_bytes", "system_bytes", "memory_pressure", "exiting"))
 
     def clients(self):
         return self.rows("client-get", "clients", ("ps",), lambda one: one["comm"],
-                         ("owner", "uncharged_bytes", "system_bytes", "start-time",
+                         ("owner", "uncharged_bytes", "system_bytes", "exiting", "start-time",
                           "start_monotonic_us"))
 
     def status(self):
