@@ -58,7 +58,7 @@ current() { # NAME
 
 process_usage() { # PID
 	umacct ps --json | tr -d '\n' | tr '}' '\n' | grep "\"pid\" *: *$1 *[,}]*" |
-		json_field usage
+		json_field system
 }
 
 equal() { # GOT WANTED
@@ -105,8 +105,8 @@ llama_holding=$(current llama)
 vllm_holding=$(current vllm)
 shown umacct ls /demo
 shown umacct ps /demo
-claim "umacct: llama has 96 MiB and vllm 240 MiB, to the byte" \
-	equal "$(usage llama) $(usage vllm)" "$((96 * MIB)) $((240 * MIB))"
+claim "umacct: llama has pages of 96 MiB and vllm of 240 MiB, to the byte" \
+	equal "$(system_memory llama) $(system_memory vllm)" "$((96 * MIB)) $((240 * MIB))"
 claim "and so have their processes" \
 	equal "$(process_usage "$llama") $(process_usage "$vllm")" "$((96 * MIB)) $((240 * MIB))"
 quit llama "$llama"
@@ -121,7 +121,7 @@ claim "336 MiB are no longer free ..." near $((free_before - free_holding)) $((3
 claim "... and memory.current did not see them" \
 	at_most $((llama_holding + vllm_holding)) $SLACK
 claim "all of it is back ..." at_most $((free_before - free_after)) $SLACK
-claim "... and umacct counts nothing any more" equal "$(usage "")" 0
+claim "... and umacct counts nothing any more" equal "$(account "" usage)" 0
 
 say "2. A LIMIT. A program asks for everything; its neighbour runs on."
 shown umacct limit /demo/greedy --hard 64M
@@ -143,8 +143,10 @@ printf '\n$ umacct watch\n'
 fold -s -w 98 "$TEST_DIR/events"
 claim "one event, by greedy" equal "$(grep -c "hard_refused .*pid $greedy (greedy)" \
 	"$TEST_DIR/events")" 1
-claim "greedy holds 64 MiB, its limit" equal "$(usage greedy)" $((64 * MIB))
-claim "its neighbour holds 128 MiB, half of it since" equal "$(usage neighbour)" $((128 * MIB))
+claim "with what the driver keeps of them, greedy's pages are within 64 MiB" \
+	at_most "$(account greedy usage)" $((64 * MIB))
+claim "... and are all but one of 16" equal "$(system_memory greedy)" $((60 * MIB))
+claim "its neighbour holds 128 MiB, half of it since" equal "$(system_memory neighbour)" $((128 * MIB))
 must ask greedy free 0
 claim "the refused program lives, frees, and can allocate again" ask greedy alloc 4M
 quit greedy "$greedy"
@@ -154,13 +156,13 @@ say "3. CHARGING. The same program, the same memory.max of 64 MiB: charging off,
 must cgroup_write trainer memory.max $((64 * MIB))
 charge_row() { # LABEL ANSWER
 	printf '  %-14s given %3d MiB, memory.current %3d MiB, %s, oom_kill %d\n' "$1" \
-		$(($(usage trainer) / MIB)) $(($(current trainer) / MIB)) "$2" \
+		$(($(system_memory trainer) / MIB)) $(($(current trainer) / MIB)) "$2" \
 		"$(cgroup_event trainer memory.events oom_kill)"
 }
 program trainer
 must ask trainer alloc 4M 40
 charge_row "charging off:" "nothing refused"
-claim "memory.max is ignored" equal "$(usage trainer)" $((160 * MIB))
+claim "memory.max is ignored" equal "$(system_memory trainer)" $((160 * MIB))
 quit trainer "$pid"
 shown umacct charge on /demo/trainer
 program trainer
@@ -168,7 +170,7 @@ ask trainer alloc 4M 40
 must equal "$(($(reply_field status)))" $((NO_MEMORY))
 charge_row "charging on:" "then $(reply_field status)"
 claim "memory.max holds" at_most "$(current trainer)" $((64 * MIB))
-claim "for as much as fits" near "$(usage trainer)" $((64 * MIB))
+claim "for as much as fits" near "$(system_memory trainer)" $((64 * MIB))
 claim "nobody was killed" equal "$(cgroup_event trainer memory.events oom_kill)" 0
 claim "the program lives, and has room for a smaller request" ask trainer alloc 64K
 shown umacct ls /demo
