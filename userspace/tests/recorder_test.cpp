@@ -235,7 +235,7 @@ TEST_F(RunningTest, WhatTheDiskIsTooSlowForWaitsAndIsWritten) {
         EXPECT_EQ(moment.state.machine[Figure::dropped], 0U);
     });
     for (std::size_t i = 1; i < times.size(); ++i)
-        EXPECT_LT(times[i] - times[i - 1], 1900) << i;
+        EXPECT_LT(times[i] - times[i - 1], 3000) << i; // it was locked for 4 s
     EXPECT_EQ(reader.happenings(reader.boots().back(), {}).size(), 1U);
 }
 
