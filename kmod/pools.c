@@ -12,7 +12,6 @@
  * asks keeps it from going meanwhile. While nobody uses the driver, so that it could go, it
  * is asked once a second at the most: a program that reads in a loop doesn't keep it.
  */
-#include <linux/atomic.h>
 #include <linux/elf.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -60,6 +59,7 @@ static struct {
 	bool known;
 	u64 bytes;
 	unsigned long ask_again;
+	int asking;		/* tasks; each has a reference on the driver */
 } last_answer = {
 	.lock = __SPIN_LOCK_UNLOCKED(last_answer.lock),
 };
@@ -118,13 +118,7 @@ static void keep_answer(bool known, u64 bytes)
 	spin_unlock(&last_answer.lock);
 }
 
-/* How many tasks ask. Each has a reference on the driver for less long than it is counted. */
-static atomic_t asking;
-
-/*
- * Could the driver go if it weren't asked? Where modules stay, it can't. While tasks begin and
- * end to ask, a driver that is in use may be taken for idle.
- */
+/* Could the driver go if it weren't asked? Where modules stay, it can't. */
 static bool driver_is_idle(void)
 {
 	bool idle = false;
@@ -133,7 +127,11 @@ static bool driver_is_idle(void)
 
 	rcu_read_lock();
 	driver = rcu_dereference(pools.driver);
-	idle = driver && module_refcount(driver) <= atomic_read(&asking);
+	if (driver) {
+		spin_lock(&last_answer.lock);
+		idle = module_refcount(driver) == last_answer.asking;
+		spin_unlock(&last_answer.lock);
+	}
 	rcu_read_unlock();
 #endif
 	return idle;
@@ -194,10 +192,24 @@ static struct module *get_driver(void)
 
 	rcu_read_lock();
 	driver = rcu_dereference(pools.driver);
-	if (driver && (READ_ONCE(driver->state) != MODULE_STATE_LIVE || !try_module_get(driver)))
-		driver = NULL;
+	if (driver) {
+		spin_lock(&last_answer.lock);
+		if (READ_ONCE(driver->state) != MODULE_STATE_LIVE || !try_module_get(driver))
+			driver = NULL;
+		else
+			last_answer.asking++;
+		spin_unlock(&last_answer.lock);
+	}
 	rcu_read_unlock();
 	return driver;
+}
+
+static void put_driver(struct module *driver)
+{
+	spin_lock(&last_answer.lock);
+	last_answer.asking--;
+	module_put(driver);
+	spin_unlock(&last_answer.lock);
 }
 
 static struct shrinker *shrinker_at(void **pool, unsigned int word)
@@ -287,12 +299,11 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
 	*bytes = 0;
 	if (likely(!rcu_access_pointer(pools.driver)))
 		return !READ_ONCE(pools.unknown);
-	atomic_inc(&asking);
 	driver = get_driver();
-	known = driver && ask_pools(what, bytes);
-	if (driver)
-		module_put(driver);
-	atomic_dec(&asking);
+	if (!driver)
+		return false;
+	known = ask_pools(what, bytes);
+	put_driver(driver);
 	return known;
 }
 
