@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -308,6 +309,33 @@ TEST_F(HistoryTest, EventsAreKeptAndOnlySoMany) {
     EXPECT_GE(events.size(), 50U);
     EXPECT_LE(events.size(), 110U);
     EXPECT_EQ(events.back().time_ms, three + 199'000);
+}
+
+TEST_F(HistoryTest, ATenantsFloodLeavesStepsOfTheGuardAndNamesOfOthers) {
+    Bounds bounds;
+
+    bounds.events = 50;
+    Story story(sandbox_, "one", three, bounds);
+    story.happenings.push_back(
+        {.time_ms = three, .type = "guard", .path = "/victim", .text = "freeze /victim"});
+    story.account("/victim")[Holding::driver] = gib;
+    story.account("/flood")[Holding::driver] = gib;
+    story.pass(300, [&] {
+        auto &flood = story.sample.accounts[1];
+
+        flood.path = "/flood/" + std::to_string(++flood.id);
+        for (int i = 0; i < 3; ++i)
+            story.happenings.push_back(
+                {.time_ms = story.sample.time_ms, .type = "hard_refused", .path = "/flood"});
+    });
+    const auto events = reader().happenings(last_boot(), {});
+    EXPECT_EQ(events.front().text, "freeze /victim");
+    EXPECT_LE(events.size(), 2U * 300);
+    std::set<std::string> names;
+    for (const auto &[key, named] : reader().accounts(last_boot()))
+        names.insert(named.path);
+    EXPECT_TRUE(names.contains("/victim"));
+    EXPECT_LE(names.size(), 200U) << "not all of those that came and went";
 }
 
 TEST_F(HistoryTest, NamesOfContainersAreAskedForALittleLater) {
