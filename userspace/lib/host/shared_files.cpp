@@ -32,7 +32,7 @@ constexpr std::uint64_t block_size = 512;
 
 constexpr std::string_view deleted_mark = " (deleted)";
 
-/// More than this nobody has under a name; whoever does is not let to stop us.
+/// No machine has more names than this, unless a tenant means to keep the search busy.
 constexpr std::size_t names_at_most = 100'000;
 
 std::optional<std::uint32_t> pid_of(const fs::path &directory) {
@@ -99,13 +99,15 @@ private:
         return at->second;
     }
 
-    /// All files below a directory, on its own file system.
+    /// All files below a directory, on its own file system. One that isn't in memory is left alone:
+    /// a tenant may have put a link there.
     void add_names(const fs::path &directory, const std::string &seen_as) {
         struct stat top {};
 
         std::error_code error;
 
-        if (stat(directory.c_str(), &top) != 0 || !searched_.insert(top.st_dev).second)
+        if (stat(directory.c_str(), &top) != 0 || !is_memory(directory, top.st_dev) ||
+            !searched_.insert(top.st_dev).second)
             return;
         for (fs::recursive_directory_iterator
                  at(directory, fs::directory_options::skip_permission_denied, error),
