@@ -30,9 +30,9 @@ public:
 
     Enforcer(Connection &connection, Machine &machine, Policy policy, Tell tell);
 
-    /// Of cgroups that came and went. What can't be set for one of them is told, and keeps no
-    /// other from its own. Throws Error (missing) when the module isn't loaded: apply_all() is
-    /// for when it is.
+    /// Sets what the policy says of cgroups that came, and forgets those that went. A failure for
+    /// one cgroup is reported by Tell, and the others are set all the same. Throws Error (missing)
+    /// when the module isn't loaded: apply_all() is for when it is.
     void follow(const std::vector<std::string> &appeared,
                 const std::vector<CgroupWatch::Gone> &gone);
 
@@ -42,8 +42,8 @@ public:
 
     /// Another policy, for all that there is. What differs is set in one go, so that nothing is
     /// lifted meanwhile that both of them say. Throws Error where the module refuses what the
-    /// policy says of the machine: then nothing has changed. Returns for how many cgroups
-    /// something was refused, which is told.
+    /// policy says of the machine: then nothing has changed. Returns the
+    /// number of cgroups for which the module refused something; Tell reports each.
     std::size_t replace(Policy policy);
 
     /// When to call retry(), if ever: a runtime has yet to write down how a container is called,
@@ -65,7 +65,7 @@ private:
 
     void apply_machine();
     void apply(const std::string &path);
-    /// The same; what the module refuses is told. Whether it went well.
+    /// The same. False if the module refused something, which Tell reports.
     bool try_to_apply(const std::string &path);
     /// source: the rule that says so, if one does. waits: its name may come yet, so that nothing is
     /// taken from it.

@@ -418,7 +418,7 @@ void Recorder::look() {
         try {
             sampler.take(sample);
         } catch (const Error &) {
-            taken = false; // /proc/meminfo alone: what comes of it is seen by whoever reads
+            taken = false; // /proc/meminfo can't be read: the history has a gap
         }
         lock.lock();
         if (has_slot && taken) {

@@ -76,7 +76,7 @@ private:
         return amount ? amount->of(facts_.total) : 0;
     }
 
-    /// Whether it is as much as the machine has, which is told then.
+    /// True, with a line about it, if it is as much as the machine has.
     bool is_all(const char *key, const char *what, std::uint64_t bytes) {
         if (bytes < facts_.total)
             return false;

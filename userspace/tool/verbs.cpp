@@ -15,7 +15,7 @@ std::span<const Verb> verbs() {
         Verb{"reserve", "memory that the driver must leave available", add_reserve},
         Verb{"reclaim", "give back what the driver keeps in its pools", add_reclaim},
         Verb{"headroom", "memory that is kept free for the driver", add_headroom},
-        Verb{"guard", "whom umacctd's guard would act against now", add_guard},
+        Verb{"guard", "cgroups that umacctd's guard would act against", add_guard},
         Verb{"view", "let programs be told what memory they could have", add_view},
         Verb{"charge", "let the kernel's memory controller see the memory", add_charge},
         Verb{"save", "print what is set, as a file", add_save},
