@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -406,10 +405,14 @@ void Writer::forget_old() {
     }
     // Somebody may make cgroups all day. The names of those that are there stay.
     if (database_->number("SELECT max(key) - min(key) FROM account") > 2 * bounds_.events) {
+        std::string there = "0";
+
+        for (const auto &[key, holdings] : now_.accounts)
+            there += fmt::format(",{}", key);
         Statement erase = database_->prepare(
             fmt::format("DELETE FROM account WHERE key <= (SELECT max(key) FROM account) - ? "
                         "AND key NOT IN ({})",
-                        fmt::join(now_.accounts | std::views::keys, ","))
+                        there)
                 .c_str());
 
         erase.bind(bounds_.events).run();
