@@ -103,6 +103,8 @@ enum umacct_status_flags {
 	UMACCT_STATUS_SELFTEST = 1 << 7,
 	/* something is asked for, and nothing enforces it */
 	UMACCT_STATUS_UNENFORCED = 1 << 8,
+	/* BPF programs answer in the module's place, see docs/observer.md */
+	UMACCT_STATUS_OBSERVER = 1 << 9,
 };
 
 /* Whether the kernel's memory controller is charged */
@@ -119,6 +121,8 @@ enum umacct_event_type {
 	UMACCT_EVENT_SOFT_RECOVERED,	/* usage fell back to the soft limit or below */
 	UMACCT_EVENT_HARD_REFUSED,	/* an allocation was refused: hard limit */
 	UMACCT_EVENT_RESERVE_REFUSED,	/* an allocation was refused: the machine's reserve */
+	/* the driver had no memory for a request, though no limit refused it */
+	UMACCT_EVENT_FAILED,
 };
 
 enum {
@@ -192,6 +196,12 @@ enum {
 	UMACCT_A_STATUS_MEMORY_SRECLAIMABLE,
 	/* u64, bytes: KReclaimable; absent as memory-total */
 	UMACCT_A_STATUS_MEMORY_KRECLAIMABLE,
+	UMACCT_A_STATUS_KEPT,		/* u64, bytes: what guarantees keep of what is available */
+	/*
+	 * u64, ns: when counting began, since the epoch: what was taken before is in no account;
+	 * absent where the module answers
+	 */
+	UMACCT_A_STATUS_SINCE,
 
 	__UMACCT_A_STATUS_MAX,
 	UMACCT_A_STATUS_MAX = (__UMACCT_A_STATUS_MAX - 1)
@@ -271,6 +281,13 @@ enum {
 	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX,	/* u64, ns: the longest that one allocation took */
 	/* u64, bytes: the part of usage that the drivers keep beside the pages */
 	UMACCT_A_ACCOUNT_METADATA,
+	/*
+	 * u64, bytes: guarantee: what it has not used of it the driver gives to nobody else; 0 for
+	 * none
+	 */
+	UMACCT_A_ACCOUNT_KEEP,
+	/* u64: requests for which the driver had no memory, in pages of any size */
+	UMACCT_A_ACCOUNT_FAILED,
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)
@@ -312,21 +329,25 @@ enum {
 	UMACCT_A_EVENT_TIME,		/* u64, ns: since the epoch */
 	UMACCT_A_EVENT_ACCOUNT_ID,	/* u64: the task's account */
 	UMACCT_A_EVENT_PATH,		/* string: its cgroup */
-	/* u64: the account whose limit it was; absent for the reserve */
+	/* u64: the account whose limit it was; absent for the reserve and where there was none */
 	UMACCT_A_EVENT_LIMIT_ID,
-	UMACCT_A_EVENT_LIMIT_PATH,	/* string: its cgroup; absent for the reserve */
+	UMACCT_A_EVENT_LIMIT_PATH,	/* string: its cgroup; absent as limit-id */
 	UMACCT_A_EVENT_PID,		/* u32: the process, in the initial pid namespace */
 	UMACCT_A_EVENT_COMM,		/* string: its name */
 	UMACCT_A_EVENT_SIZE,		/* u64, bytes: of the allocation or the free */
-	/* u64, bytes: of the limit's account; for the reserve, what is available */
+	/* u64, bytes: of the limit's account; for the reserve and a failure, what was available */
 	UMACCT_A_EVENT_USAGE,
-	UMACCT_A_EVENT_LIMIT,		/* u64, bytes: the limit or the reserve */
+	/* u64, bytes: the limit or the reserve; 0 where there was none */
+	UMACCT_A_EVENT_LIMIT,
 	/* u64: how often it happened since the event before; the rest is of the newest */
 	UMACCT_A_EVENT_COUNT,
 
 	__UMACCT_A_EVENT_MAX,
 	UMACCT_A_EVENT_MAX = (__UMACCT_A_EVENT_MAX - 1)
 };
+
+/* The largest UMACCT_A_ACCOUNT_THROTTLE. */
+#define UMACCT_THROTTLE_MAX_NS	2000000000ULL
 /* generated values: end */
 
 #endif /* _UAPI_UMACCT_H */

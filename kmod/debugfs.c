@@ -13,7 +13,7 @@
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/ledger.h"
-#include "ledger/lock.h"
+#include "ledger/read.h"
 #include "pools.h"
 
 static struct dentry *dir;
@@ -32,72 +32,60 @@ static void put_name(struct seq_file *seq, const char *name)
 	seq_escape_mem(seq, name, strlen(name), ESCAPE_NAP | ESCAPE_APPEND | ESCAPE_OCTAL, " \\");
 }
 
-static bool show_account(struct seq_file *seq, u64 *cursor)
+static int show_account(const struct account *a, void *arg)
 {
+	struct seq_file *seq = arg;
 	char hard[24], soft[24];
-	struct account *a;
+	struct held held;
 
-	raw_spin_lock_irq(&ledger_lock);
-	a = account_after_locked(*cursor);
-	if (a) {
-		*cursor = a->row.seq;
-		seq_printf(seq, "%llu ", a->id);
-		put_name(seq, a->path);
-		seq_printf(seq, " %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n", a->usage,
-			   a->local, a->peak, a->charged, a->usage - a->managed - a->metadata,
-			   a->managed, a->metadata, a->allocs, a->frees,
-			   a->failures, a->refusals,
-			   limit_text(a->settings.hard, hard, sizeof(hard)),
-			   limit_text(a->settings.soft, soft, sizeof(soft)));
-	}
-	raw_spin_unlock_irq(&ledger_lock);
-	return a;
+	seq_printf(seq, "%llu ", a->id);
+	put_name(seq, a->path);
+	umacct_account_held_locked(a, &held);
+	seq_printf(seq, " %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s\n",
+		   held.usage, held.local, a->peak, held.charged,
+		   held.usage - held.managed - a->metadata, held.managed, a->metadata,
+		   a->allocs, a->frees, a->failures, a->refusals,
+		   limit_text(a->settings.hard, hard, sizeof(hard)),
+		   limit_text(a->settings.soft, soft, sizeof(soft)));
+	return 0;
 }
 
 static int accounts_show(struct seq_file *seq, void *unused)
 {
 	u64 cursor = 0;
 
-	ledger_refresh();
+	umacct_ledger_refresh();
 	seq_puts(seq, "id path usage local peak charged system managed metadata allocs frees failures refusals hard soft\n");
-	while (!seq_has_overflowed(seq) && show_account(seq, &cursor))
+	while (!seq_has_overflowed(seq) &&
+	       umacct_read_next_account(&cursor, NULL, show_account, seq))
 		cond_resched();
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(accounts);
 
-static void put_client(struct seq_file *seq, const struct client *c)
+static int show_client(const struct client *c, const struct account *account, void *arg)
 {
+	struct seq_file *seq = arg;
+	struct held held;
+
+	umacct_client_held_locked(c, &held);
 	seq_printf(seq, "%d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %d ", pid_nr(c->pid),
-		   c->start_time, account_nearest_online(c->account)->id, c->usage, c->peak,
-		   c->charged, c->usage - c->managed - c->metadata, c->managed, c->metadata,
+		   c->start_time, account->id, held.usage, c->peak, held.charged,
+		   held.usage - held.managed - c->metadata, held.managed, c->metadata,
 		   c->allocs, c->frees, client_exited(c));
 	put_name(seq, c->comm);
 	seq_putc(seq, '\n');
-}
-
-static bool show_client(struct seq_file *seq, u64 *cursor)
-{
-	struct client *c;
-
-	raw_spin_lock_irq(&ledger_lock);
-	c = client_after_locked(*cursor);
-	if (c) {
-		*cursor = c->row.seq;
-		if (!client_is_over(c))
-			put_client(seq, c);
-	}
-	raw_spin_unlock_irq(&ledger_lock);
-	return c;
+	return 0;
 }
 
 static int clients_show(struct seq_file *seq, void *unused)
 {
 	u64 cursor = 0;
 
-	ledger_refresh();
+	umacct_ledger_refresh();
 	seq_puts(seq, "pid start_time account usage peak charged system managed metadata allocs frees exited comm\n");
-	while (!seq_has_overflowed(seq) && show_client(seq, &cursor))
+	while (!seq_has_overflowed(seq) &&
+	       umacct_read_next_client(&cursor, show_client, seq))
 		cond_resched();
 	return 0;
 }
@@ -125,7 +113,7 @@ static int status_show(struct seq_file *seq, void *unused)
 	u64 pooled;
 
 	seq_printf(seq, "version %s\n", UMACCT_VERSION);
-	ledger_read_totals(&totals);
+	umacct_ledger_read_totals(&totals);
 	seq_printf(seq, "usage %llu\ncharged %llu\nsystem %llu\nmanaged %llu\nmetadata %llu\ndriver_usage %llu\ndriver_peak %llu\n",
 		   totals.usage, totals.charged, totals.usage - totals.managed - totals.metadata,
 		   totals.managed, totals.metadata, totals.records.driver_usage,
@@ -135,12 +123,12 @@ static int status_show(struct seq_file *seq, void *unused)
 		   totals.records.stale_count);
 	seq_printf(seq, "accounts %u\nclients %u\nrecords %u\nreserve %llu\n", totals.accounts,
 		   totals.clients, totals.records.nr, totals.settings.reserve);
-	if (pools_read(&pooled))
+	if (umacct_pools_read(&pooled))
 		seq_printf(seq, "pools %llu\n", pooled);
 	else
 		seq_puts(seq, "pools unknown\n");
 
-	hook_lock();
+	umacct_hook_lock();
 	/* Constants of the driver's series; see hooks/versions.h. */
 	seq_printf(seq, "metadata_page %u\nmetadata_object %u\nmetadata_client %u\n",
 		   driver_profile(HOOK_NVIDIA)->sizes.page,
@@ -151,22 +139,22 @@ static int status_show(struct seq_file *seq, void *unused)
 	profile = driver_profile(HOOK_UVM);
 	seq_printf(seq, "uvm %s %s\n", driver_names[profile->state], profile->version);
 	for_each_hook(hook)
-		if (hook_applies(hook))
+		if (umacct_hook_applies(hook))
 			seq_printf(seq, "hook %s %s calls %llu missed %llu %s\n",
 				   hook->probe.symbol, state_names[hook->state],
-				   probe_calls(&hook->probe), probe_missed(&hook->probe),
+				   umacct_probe_calls(&hook->probe), umacct_probe_missed(&hook->probe),
 				   hook->reason);
-	hook_unlock();
+	umacct_hook_unlock();
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(status);
 
 /**
- * debugfs_init() - make the files
+ * umacct_debugfs_init() - make the files
  *
  * Context: module initialisation. Failures are not errors: it is a convenience.
  */
-void debugfs_init(void)
+void umacct_debugfs_init(void)
 {
 	dir = debugfs_create_dir("umacct", NULL);
 	debugfs_create_file("accounts", 0444, dir, NULL, &accounts_fops);
@@ -175,11 +163,11 @@ void debugfs_init(void)
 }
 
 /**
- * debugfs_exit() - remove the files
+ * umacct_debugfs_exit() - remove the files
  *
  * Context: module exit. On return nobody is reading them.
  */
-void debugfs_exit(void)
+void umacct_debugfs_exit(void)
 {
 	debugfs_remove(dir);
 }

@@ -2,7 +2,7 @@
 #ifndef UMACCT_DEBUGFS_H
 #define UMACCT_DEBUGFS_H
 
-void debugfs_init(void);
-void debugfs_exit(void);
+void umacct_debugfs_init(void);
+void umacct_debugfs_exit(void);
 
 #endif /* UMACCT_DEBUGFS_H */

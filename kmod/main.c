@@ -4,9 +4,10 @@
  */
 #include <linux/module.h>
 
-#include "hooks/charge.h"
 #include "debugfs.h"
 #include "hooks/driver.h"
+#include "hooks/hook.h"
+#include "hooks/possible.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/settings.h"
@@ -22,51 +23,51 @@ static int __init umacct_init(void)
 {
 	int err;
 
-	err = probe_system_init();
+	err = umacct_probe_system_init();
 	if (err)
 		goto err_say;
-	err = ledger_init();
+	err = umacct_ledger_init();
 	if (err)
 		goto err_probe;
-	err = drivers_prepare();
+	err = umacct_drivers_prepare();
 	if (err)
 		goto err_ledger;
 	/* A second copy of this module fails here, before it hooks anything. */
-	err = family_init();
+	err = umacct_family_init();
 	if (err)
 		goto err_drivers;
-	event_init(family_send_event);
-	err = drivers_init();
+	umacct_event_init(umacct_family_send_event);
+	err = umacct_drivers_init();
 	if (err)
 		goto err_netlink;
 	if (charge) {
 		const char *why = "";
 
-		hook_lock();
-		charge = charge_possible(&why);
-		hook_unlock();
-		if (!charge && memcg_comes_later()) {
+		umacct_hook_lock();
+		charge = umacct_charge_possible(&why);
+		umacct_hook_unlock();
+		if (!charge && umacct_memcg_comes_later()) {
 			pr_info("charging begins with the first memory cgroup\n");
 			charge = true;
 		}
 		if (charge) {
-			settings_set_charge_default(true);
-			driver_rearm();
+			umacct_settings_set_charge_default(true);
+			umacct_driver_rearm();
 		} else {
 			pr_warn("charging stays off: %s\n", why);
 		}
 	}
-	debugfs_init();
+	umacct_debugfs_init();
 	return 0;
 
 err_netlink:
-	family_exit();
+	umacct_family_exit();
 err_drivers:
-	drivers_release();
+	umacct_drivers_release();
 err_ledger:
-	ledger_exit();
+	umacct_ledger_exit();
 err_probe:
-	probe_system_exit();
+	umacct_probe_system_exit();
 err_say:
 	pr_err("not loaded: error %d\n", err);
 	return err;
@@ -74,13 +75,13 @@ err_say:
 
 static void __exit umacct_exit(void)
 {
-	debugfs_exit();
-	drivers_exit();
-	event_flush();
-	family_exit();
-	drivers_release();
-	ledger_exit();
-	probe_system_exit();
+	umacct_debugfs_exit();
+	umacct_drivers_exit();
+	umacct_event_flush();
+	umacct_family_exit();
+	umacct_drivers_release();
+	umacct_ledger_exit();
+	umacct_probe_system_exit();
 }
 
 module_init(umacct_init);

@@ -13,14 +13,14 @@
 #include "memcg.h"
 
 /**
- * memcg_read() - what the memory controller says of a cgroup
+ * umacct_memcg_read() - what the memory controller says of a cgroup
  * @cgrp: a cgroup that can't go meanwhile
  * @figures: set if there is something
  *
  * Context: any; no lock is taken.
  * Return: false for the root, and where the controller is not enabled.
  */
-bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
+bool umacct_memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
 {
 	bool known = false;
 #ifdef CONFIG_MEMCG
@@ -44,7 +44,8 @@ bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
 }
 
 /**
- * memcg_protected() - memory that cgroups use within their memory.min, which reclaim leaves alone
+ * umacct_memcg_protected() - memory that cgroups use within their memory.min, which reclaim
+ *	leaves alone
  *
  * No cgroup passes on more protection than it has, with memory_recursiveprot or without: so
  * the root's children have all of it. Their sum is kept by the kernel itself with each charge:
@@ -56,13 +57,13 @@ bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures)
  * Context: any.
  * Return: pages.
  */
-unsigned long memcg_protected(void)
+unsigned long umacct_memcg_protected(void)
 {
 	unsigned long pages = 0;
 #ifdef CONFIG_MEMCG
 	struct cgroup_subsys_state *root;
 
-	if (mem_cgroup_disabled() || !memcg_on_v2())
+	if (mem_cgroup_disabled() || !umacct_memcg_on_v2())
 		return 0;
 	rcu_read_lock();
 	root = rcu_dereference(cgrp_dfl_root.cgrp.subsys[memory_cgrp_id]);
@@ -92,7 +93,7 @@ static bool is_below_high(struct page_counter *counter, unsigned long pages)
 #endif
 
 /**
- * memcg_may_block() - can the current task charge memory and not be slowed for it?
+ * umacct_memcg_may_block() - can the current task charge memory and not be slowed for it?
  * @bytes: how much
  *
  * A task that charges above memory.high or memory.swap.high is made to sleep: in the
@@ -101,7 +102,7 @@ static bool is_below_high(struct page_counter *counter, unsigned long pages)
  * Context: any.
  * Return: false if the charge may take one of the task's cgroups above.
  */
-bool memcg_may_block(u64 bytes)
+bool umacct_memcg_may_block(u64 bytes)
 {
 	bool may = true;
 #ifdef CONFIG_MEMCG
@@ -121,12 +122,12 @@ bool memcg_may_block(u64 bytes)
 }
 
 /**
- * memcg_get_current() - the memory cgroup of the current task
+ * umacct_memcg_get_current() - the memory cgroup of the current task
  *
  * Context: any.
  * Return: it, with a reference for memcg_put(); NULL without a memory controller.
  */
-struct mem_cgroup *memcg_get_current(void)
+struct mem_cgroup *umacct_memcg_get_current(void)
 {
 	struct mem_cgroup *memcg = NULL;
 #ifdef CONFIG_MEMCG
@@ -144,11 +145,11 @@ struct mem_cgroup *memcg_get_current(void)
 }
 
 /**
- * memcg_on_v2() - is the memory controller on cgroup v2?
+ * umacct_memcg_on_v2() - is the memory controller on cgroup v2?
  *
  * Context: any.
  */
-bool memcg_on_v2(void)
+bool umacct_memcg_on_v2(void)
 {
 #ifdef CONFIG_MEMCG
 	return cgroup_subsys_on_dfl(memory_cgrp_subsys);
@@ -158,41 +159,41 @@ bool memcg_on_v2(void)
 }
 
 /**
- * memcg_possible() - can the memory controller charge kernel memory?
+ * umacct_memcg_possible() - can the memory controller charge kernel memory?
  * @why: set to a sentence if not
  *
  * Context: any.
  */
-bool memcg_possible(const char **why)
+bool umacct_memcg_possible(const char **why)
 {
 	if (!IS_ENABLED(CONFIG_MEMCG))
 		*why = "this kernel has no memory controller";
 	else if (mem_cgroup_disabled())
 		*why = "the memory controller is switched off: cgroup_disable=memory";
-	else if (!memcg_on_v2())
+	else if (!umacct_memcg_on_v2())
 		*why = "the memory controller is not on cgroup v2";
 	else if (!umacct_kmem_online())
-		*why = "the kernel accounts no kernel memory: cgroup.memory=nokmem, or no memory cgroup yet";
+		*why = "kernel memory is not charged: cgroup.memory=nokmem, or no memory cgroup yet";
 	else
 		return true;
 	return false;
 }
 
 /**
- * memcg_comes_later() - does memcg_possible() say no only because nobody has made a cgroup
- *	with a memory controller yet?
+ * umacct_memcg_comes_later() - does umacct_memcg_possible() say no only because nobody has made a
+ *	cgroup with a memory controller yet?
  *
  * From the first one on the kernel accounts its own memory, unless it was told not to.
  *
  * Context: any.
  */
-bool memcg_comes_later(void)
+bool umacct_memcg_comes_later(void)
 {
 	bool none = false;
 #ifdef CONFIG_MEMCG
 	struct cgroup_subsys_state *root;
 
-	if (mem_cgroup_disabled() || !memcg_on_v2() || umacct_kmem_online())
+	if (mem_cgroup_disabled() || !umacct_memcg_on_v2() || umacct_kmem_online())
 		return false;
 	rcu_read_lock();
 	root = rcu_dereference(cgrp_dfl_root.cgrp.subsys[memory_cgrp_id]);

@@ -18,12 +18,12 @@ struct memcg_figures {
 	u64 max_bytes;
 };
 
-bool memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures);
-unsigned long memcg_protected(void);
-bool memcg_may_block(u64 bytes);
-bool memcg_on_v2(void);
-bool memcg_possible(const char **why);
-bool memcg_comes_later(void);
+bool umacct_memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures);
+unsigned long umacct_memcg_protected(void);
+bool umacct_memcg_may_block(u64 bytes);
+bool umacct_memcg_on_v2(void);
+bool umacct_memcg_possible(const char **why);
+bool umacct_memcg_comes_later(void);
 
 /*
  * What the memory controller knows the current task by, while preemption is off: that
@@ -95,20 +95,23 @@ static inline void memcg_put(struct mem_cgroup *memcg)
 #endif
 }
 
-struct mem_cgroup *memcg_get_current(void);
+struct mem_cgroup *umacct_memcg_get_current(void);
 
 /**
- * memcg_charges_active() - as memcg_charges_current(), where the task works for another
+ * memcg_charges_active() - as memcg_charges_current(), where the task may work for another
  *
- * Context: any.
+ * Context: preemption is off.
  */
 static inline bool memcg_charges_active(void)
 {
+	struct cgroup_subsys_state *css;
+
 #ifdef CONFIG_MEMCG
-	if (current->active_memcg)
+	if (unlikely(current->active_memcg))
 		return current->active_memcg->css.parent;
 #endif
-	return memcg_charges_current();
+	css = memcg_css_of_current();
+	return umacct_kmem_online() && css && css->parent;
 }
 
 #endif /* UMACCT_MEMCG_H */

@@ -40,8 +40,8 @@
 typedef unsigned long (*count_fn)(struct shrinker *shrinker, struct shrink_control *sc);
 
 /*
- * Changed under hook_lock() while @driver is NULL; whoever has got a reference to the
- * driver may read it. @unknown: there are pools, or there may be, and nobody to ask.
+ * Changed under umacct_hook_lock() while @driver is NULL; a task that has got a reference to
+ * the driver may read it. @unknown: there are pools, or there may be, and nobody to ask.
  */
 static struct {
 	struct module __rcu *driver;
@@ -153,13 +153,13 @@ static bool answered(bool *known, u64 *bytes)
 }
 
 /**
- * pools_attach() - a driver is there
+ * umacct_pools_attach() - a driver is there
  * @driver: its module, or NULL if nobody knows what it does
  * @expected: its series has pools
  *
- * Context: under hook_lock().
+ * Context: under umacct_hook_lock().
  */
-void pools_attach(struct module *driver, bool expected)
+void umacct_pools_attach(struct module *driver, bool expected)
 {
 	bool any = !driver || find_pools(driver);
 
@@ -171,11 +171,11 @@ void pools_attach(struct module *driver, bool expected)
 }
 
 /**
- * pools_detach() - the driver is gone, or nobody follows it any more
+ * umacct_pools_detach() - the driver is gone, or nobody follows it any more
  *
- * Context: under hook_lock(); before the driver's structure is freed.
+ * Context: under umacct_hook_lock(); before the driver's structure is freed.
  */
-void pools_detach(void)
+void umacct_pools_detach(void)
 {
 	RCU_INIT_POINTER(pools.driver, NULL);
 	WRITE_ONCE(pools.unknown, false);
@@ -308,7 +308,7 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
 }
 
 /**
- * pools_read() - how much do the driver's pools hold?
+ * umacct_pools_read() - how much do the driver's pools hold?
  * @bytes: set to it; 0 where there are none, or it isn't known
  *
  * While nobody but these readers uses the driver, it may be a second old.
@@ -316,7 +316,7 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
  * Context: may sleep.
  * Return: false if it isn't known.
  */
-bool pools_read(u64 *bytes)
+bool umacct_pools_read(u64 *bytes)
 {
 	bool known;
 
@@ -330,13 +330,13 @@ bool pools_read(u64 *bytes)
 }
 
 /**
- * pools_reclaim() - give back to the kernel what the driver's pools hold
+ * umacct_pools_reclaim() - give back to the kernel what the driver's pools hold
  * @bytes: set to how much that was
  *
  * Context: may sleep; a fatal signal ends it early.
  * Return: false if the driver can't be asked for it.
  */
-bool pools_reclaim(u64 *bytes)
+bool umacct_pools_reclaim(u64 *bytes)
 {
 	bool known = ask(reclaim_blocks, bytes);
 

@@ -6,9 +6,9 @@
 
 struct module;
 
-void pools_attach(struct module *driver, bool expected);
-void pools_detach(void);
-bool pools_read(u64 *bytes);
-bool pools_reclaim(u64 *bytes);
+void umacct_pools_attach(struct module *driver, bool expected);
+void umacct_pools_detach(void);
+bool umacct_pools_read(u64 *bytes);
+bool umacct_pools_reclaim(u64 *bytes);
 
 #endif /* UMACCT_POOLS_H */

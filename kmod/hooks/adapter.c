@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bringing an adapter up. What the driver takes for that is its own, whoever opened
- * the device first, and nobody's limit may stand in its way.
+ * Bringing an adapter up. What the driver takes for that is its own, and not the task's that
+ * opened the device first: no limit of that task's may stand in its way.
  */
 #include "hooks/adapter.h"
 #include "hooks/call.h"
@@ -11,20 +11,20 @@ DECLARE_REDIRECT(u8, init_adapter, (void *stack, void *nv));
 DECLARE_REDIRECT(u32, retain_gpu, (unsigned long a, unsigned long b, unsigned long c,
 				   unsigned long d, unsigned long e));
 
-u8 replace_init_adapter(void *stack, void *nv)
+u8 umacct_replace_init_adapter(void *stack, void *nv)
 {
 	struct call call = { .initialising = true };
 	u8 done;
 
-	probe_enter(&hook_init_adapter.probe);
+	probe_enter(&umacct_hook_init_adapter.probe);
 	call_begin(&call);
-	done = original_init_adapter(stack, nv);
+	done = umacct_original_init_adapter(stack, nv);
 	call_end(&call);
-	probe_leave(&hook_init_adapter.probe);
+	probe_leave(&umacct_hook_init_adapter.probe);
 	return done;
 }
 
-struct hook hook_init_adapter = {
+struct hook umacct_hook_init_adapter = {
 	.name = "initialise adapter",
 	.probe = {
 		.symbol = "nvidia:rm_init_adapter",
@@ -33,21 +33,21 @@ struct hook hook_init_adapter = {
 };
 
 /* uvm_gpu_retain_by_uuid(): the first to register a GPU has nvidia-uvm set it up. */
-u32 replace_retain_gpu(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
-		       unsigned long e)
+u32 umacct_replace_retain_gpu(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+			      unsigned long e)
 {
 	struct call call = { .initialising = true };
 	u32 status;
 
-	probe_enter(&hook_retain_gpu.probe);
+	probe_enter(&umacct_hook_retain_gpu.probe);
 	call_begin(&call);
-	status = original_retain_gpu(a, b, c, d, e);
+	status = umacct_original_retain_gpu(a, b, c, d, e);
 	call_end(&call);
-	probe_leave(&hook_retain_gpu.probe);
+	probe_leave(&umacct_hook_retain_gpu.probe);
 	return status;
 }
 
-struct hook hook_retain_gpu = {
+struct hook umacct_hook_retain_gpu = {
 	.name = "set up GPU for managed memory",
 	.module = HOOK_UVM,
 	.layouts = LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4,

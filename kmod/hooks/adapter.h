@@ -9,8 +9,8 @@
 #include "hooks/hook.h"
 #include "ledger/allocation.h"
 
-extern struct hook hook_init_adapter;
-extern struct hook hook_retain_gpu;
+extern struct hook umacct_hook_init_adapter;
+extern struct hook umacct_hook_retain_gpu;
 
 /*
  * Is the current task bringing an adapter up? Without the hook that says so nobody is: such

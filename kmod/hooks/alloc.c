@@ -12,15 +12,18 @@
 #include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"
-#include "hooks/throttle.h"
+#include "hooks/status.h"
+#include "hooks/way_out.h"
 #include "ledger/ledger.h"
 #include "trace.h"
 
-#define NV_OK			0x00
-#define NV_ERR_NO_MEMORY	0x51
-
 DECLARE_REDIRECT(void, free_system_pages, (void *at));
 DECLARE_REDIRECT(void, free_contig_pages, (void *at));
+
+static __always_inline u64 pages_per_block(u64 page_size)
+{
+	return page_size > PAGE_SIZE ? 1ULL << get_order(page_size) : 1;
+}
 
 /*
  * What leaves the free list. A contiguous request takes one block, of a power of
@@ -32,8 +35,8 @@ static __always_inline u64 bytes_taken(u32 count, u64 page_size, bool contiguous
 
 	if (contiguous && count)
 		pages = roundup_pow_of_two(pages);
-	else if (!contiguous && page_size > PAGE_SIZE)
-		pages = round_up(pages, 1ULL << get_order(page_size));
+	else if (!contiguous)
+		pages = round_up(pages, pages_per_block(page_size));
 	return pages << PAGE_SHIFT;
 }
 
@@ -51,8 +54,16 @@ static __always_inline bool alloc_begin(struct allocation *alloc)
 {
 	if (likely(ledger_begin(alloc)))
 		return true;
+	way_out_refused();
 	trace_umacct_refuse(alloc->bytes - alloc->metadata, alloc->pages, alloc->page_size);
 	return false;
+}
+
+static noinline void alloc_failed(const struct allocation *alloc, u32 status)
+{
+	if (status == NV_ERR_NO_MEMORY && alloc->kind == ALLOCATION_SYSTEM && alloc->account_id)
+		umacct_way_out_failed(alloc->account_id, alloc->bytes, alloc->pages,
+				      pages_per_block(alloc->page_size));
 }
 
 static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool contiguous,
@@ -60,11 +71,17 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 {
 	unsigned long handle = status == NV_OK ? (unsigned long)*priv : 0;
 
-	trace_umacct_alloc(handle, alloc->bytes - alloc->metadata, alloc->pages, alloc->page_size, contiguous,
-			   status);
+	if (trace_umacct_alloc_enabled())
+		trace_umacct_alloc(handle, alloc->bytes - alloc->metadata, alloc->pages,
+				   alloc->page_size, contiguous, status);
 	ledger_end(alloc, status == NV_OK, handle, charged);
+	if (unlikely(status != NV_OK)) {
+		alloc_failed(alloc, status);
+		return;
+	}
+	way_out_succeeded(alloc->pages);
 	if (unlikely(alloc->penalty_ns))
-		throttle_note(alloc->penalty_ns, alloc->penalty_id);
+		umacct_way_out_throttled(alloc->penalty_ns, alloc->account_id);
 }
 
 #define UNWRAP(...)	__VA_ARGS__
@@ -78,7 +95,7 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 #define ALLOC_PAGES(n, size, params, args)				\
 	DECLARE_REDIRECT(u32, alloc_pages_##n, params);			\
 									\
-	struct hook hook_alloc_pages_##n = {				\
+	struct hook umacct_hook_alloc_pages_##n = {			\
 		.name = "allocate",					\
 		.required = true,					\
 		.layouts = LAYOUT_ALLOC_##n,				\
@@ -88,51 +105,48 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool
 		},							\
 	};								\
 									\
-	static __always_inline						\
+	static noinline							\
 	u32 charged_alloc_pages_##n(u64 bytes, bool *charged, UNWRAP params)	\
 	{								\
 		enum charge_answer answer;				\
 		struct call call = { .account_pages = true, .bytes = bytes }; \
 		u32 status;						\
 									\
-		answer = charge_begin(&call, &zeroed);			\
+		answer = umacct_charge_begin(&call, &zeroed);		\
 		if (answer == CHARGE_REFUSED)				\
 			return NV_ERR_NO_MEMORY;			\
-		status = original_alloc_pages_##n args;			\
+		status = umacct_original_alloc_pages_##n args;		\
 		if (answer == CHARGE_OFF)				\
 			return status;					\
 		*charged = charge_end(&call);				\
 		if (status != NV_OK || *charged)			\
 			return status;					\
-		charge_undo(nv, count, contiguous, cache, priv);	\
+		umacct_charge_undo(nv, count, contiguous, cache, priv);	\
 		return NV_ERR_NO_MEMORY;				\
 	}								\
 									\
-	u32 replace_alloc_pages_##n params				\
+	u32 umacct_replace_alloc_pages_##n params			\
 	{								\
 		const u64 bytes = bytes_taken(count, size, contiguous);	\
 		const enum allocation_kind kind =			\
 			kind_for_caller(HOOK_NVIDIA, ALLOCATION_SYSTEM); \
 		const u64 metadata = metadata_of(kind, count);		\
-		struct allocation alloc = {				\
-			.bytes = bytes + metadata,			\
-			.metadata = metadata,				\
-			.pages = count,					\
-			.page_size = size,				\
-			.kind = kind,					\
-		};							\
+		struct allocation alloc __uninitialized;		\
 		u32 status = NV_ERR_NO_MEMORY;				\
 		bool charged = false;					\
 									\
-		probe_enter(&hook_alloc_pages_##n.probe);		\
+		probe_enter(&umacct_hook_alloc_pages_##n.probe);	\
+		allocation_init(&alloc, kind, bytes + metadata, metadata); \
+		alloc.pages = count;					\
+		alloc.page_size = size;					\
 		if (alloc_begin(&alloc)) {				\
 			if (unlikely(alloc.charge || charge_keeps_from_pools())) \
 				status = charged_alloc_pages_##n(bytes, &charged, UNWRAP args); \
 			else						\
-				status = original_alloc_pages_##n args;	\
+				status = umacct_original_alloc_pages_##n args; \
 			alloc_end(&alloc, status, contiguous, charged || charge_alone(), priv); \
 		}							\
-		probe_leave(&hook_alloc_pages_##n.probe);		\
+		probe_leave(&umacct_hook_alloc_pages_##n.probe);	\
 		return status;						\
 	}
 
@@ -165,23 +179,23 @@ static __always_inline void freed(void *at)
 		trace_umacct_free((unsigned long)at, bytes);
 }
 
-void replace_free_system_pages(void *at)
+void umacct_replace_free_system_pages(void *at)
 {
-	probe_enter(&hook_free_system_pages.probe);
-	original_free_system_pages(at);
+	probe_enter(&umacct_hook_free_system_pages.probe);
+	umacct_original_free_system_pages(at);
 	freed(at);
-	probe_leave(&hook_free_system_pages.probe);
+	probe_leave(&umacct_hook_free_system_pages.probe);
 }
 
-void replace_free_contig_pages(void *at)
+void umacct_replace_free_contig_pages(void *at)
 {
-	probe_enter(&hook_free_contig_pages.probe);
-	original_free_contig_pages(at);
+	probe_enter(&umacct_hook_free_contig_pages.probe);
+	umacct_original_free_contig_pages(at);
 	freed(at);
-	probe_leave(&hook_free_contig_pages.probe);
+	probe_leave(&umacct_hook_free_contig_pages.probe);
 }
 
-struct hook hook_free_system_pages = {
+struct hook umacct_hook_free_system_pages = {
 	.name = "free",
 	.required = true,
 	.probe = {
@@ -190,7 +204,7 @@ struct hook hook_free_system_pages = {
 	},
 };
 
-struct hook hook_free_contig_pages = {
+struct hook umacct_hook_free_contig_pages = {
 	.name = "free contiguous",
 	.required = true,
 	.probe = {

@@ -11,16 +11,16 @@
 
 #include "hooks/call.h"
 
-struct hlist_bl_head call_hash[1 << CALL_HASH_BITS];
+struct hlist_bl_head umacct_call_hash[1 << CALL_HASH_BITS];
 
 /**
- * call_find() - the innermost call of the current task
+ * umacct_call_find() - the innermost call of the current task
  * @bucket: call_bucket(); see call_current()
  *
  * Context: task context.
  * Return: the call, or NULL.
  */
-struct call *call_find(struct hlist_bl_head *bucket)
+struct call *umacct_call_find(struct hlist_bl_head *bucket)
 {
 	struct call *call, *found = NULL;
 	struct hlist_bl_node *node;
@@ -51,7 +51,7 @@ static bool any_in(struct hlist_bl_head *bucket, bool (*matches)(const struct ca
 }
 
 /**
- * call_wait_for() - wait until calls that are under way have ended
+ * umacct_call_wait_for() - wait until calls that are under way have ended
  * @matches: which of them
  *
  * A call that begins meanwhile sees what was written before. It is waited for, too, if
@@ -59,11 +59,11 @@ static bool any_in(struct hlist_bl_head *bucket, bool (*matches)(const struct ca
  *
  * Context: may sleep.
  */
-void call_wait_for(bool (*matches)(const struct call *call))
+void umacct_call_wait_for(bool (*matches)(const struct call *call))
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(call_hash); i++)
-		while (any_in(&call_hash[i], matches))
+	for (i = 0; i < ARRAY_SIZE(umacct_call_hash); i++)
+		while (any_in(&umacct_call_hash[i], matches))
 			msleep(20);
 }

@@ -9,21 +9,25 @@
 /* Needs cpu_relax() and doesn't include it. */
 #include <linux/list_bl.h>
 
+struct range_arrays;
+
 /**
  * struct call - a call of the current task into the driver that hooks deeper
  *	down must know of
  * @bucket: where it is found; set by call_begin(), as is the next
  * @task: whose
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
- * @fault: the task touches managed memory
- * @within: a hook further out counts what is allocated
+ * @fault: a page fault on managed memory
+ * @within: an outer hook counts what is allocated
+ * @destroying: a range of nvidia-uvm's goes: nothing of that can fail
+ * @arrays: a range of nvidia-uvm's is being made: its arrays go with it, see metadata.c
  * @refused: result: managed memory was refused
  * @account_pages: have the kernel charge the pages of this allocation
- * @bytes: how much it takes
- * @zero_pages: have the page allocator clear them, as the driver was told not to
- * @charged: result: the pages are, as the last two say
+ * @bytes: size of that allocation
+ * @zero_pages: have the page allocator clear the pages, because the driver will not
+ * @charged: result: the pages were charged, and cleared if @zero_pages
  *
- * Lives on the stack of a replacement, so there is one for every call.
+ * It lies on the stack of a replacement, so every call has one.
  */
 struct call {
 	struct hlist_bl_node node;
@@ -32,25 +36,27 @@ struct call {
 	bool initialising;
 	bool fault;
 	bool within;
+	bool destroying;
 	bool refused;
 	bool account_pages;
 	bool zero_pages;
 	bool charged;
 	u64 bytes;
+	struct range_arrays *arrays;
 };
 
-struct call *call_find(struct hlist_bl_head *bucket);
-void call_wait_for(bool (*matches)(const struct call *call));
+struct call *umacct_call_find(struct hlist_bl_head *bucket);
+void umacct_call_wait_for(bool (*matches)(const struct call *call));
 
 /* Several times as many as there are tasks inside the driver on a busy machine. */
 #define CALL_HASH_BITS	10
 
-extern struct hlist_bl_head call_hash[1 << CALL_HASH_BITS];
+extern struct hlist_bl_head umacct_call_hash[1 << CALL_HASH_BITS];
 
 /* The pointer's lower half tells tasks apart, and is hashed in less than the whole. */
 static inline struct hlist_bl_head *call_bucket(void)
 {
-	return &call_hash[hash_32(lower_32_bits((unsigned long)current), CALL_HASH_BITS)];
+	return &umacct_call_hash[hash_32(lower_32_bits((unsigned long)current), CALL_HASH_BITS)];
 }
 
 /**
@@ -71,7 +77,7 @@ static inline struct call *call_current(void)
 	if (likely(object_is_on_stack((void *)newest)))
 		return hlist_bl_entry((struct hlist_bl_node *)newest, struct call, node);
 	/* Those of others can't be looked at without the lock. */
-	return call_find(bucket);
+	return umacct_call_find(bucket);
 }
 
 /**

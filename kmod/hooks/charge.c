@@ -9,8 +9,8 @@
  * clear, which keeps both ends of the page's life away from the pool, and the
  * page allocator clears instead.
  *
- * Nobody trusts that the mask was changed: the call that asks for it is marked when
- * it is. Pages of a call without the mark may hold what somebody else left there, or
+ * The mask is not trusted to have been changed: the call that asks for it is marked when
+ * it is. Pages of a call without the mark may hold what another tenant left there, or
  * are not charged; they go back to the driver, and the allocation is refused.
  *
  * The driver may hold locks, so nobody may sleep for being above memory.high. Near it
@@ -20,6 +20,7 @@
 #include <linux/gfp.h>
 
 #include "hooks/charge.h"
+#include "hooks/possible.h"
 #include "ledger/settings.h"
 #include "ledger/work.h"
 #include "memcg.h"
@@ -28,7 +29,7 @@ DECLARE_REDIRECT(unsigned int, compute_gfp_mask, (void *nv, void *at));
 DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache, void *priv));
 
 /**
- * charge_begin() - have the pages of the coming allocation charged
+ * umacct_charge_begin() - have the pages of the coming allocation charged
  * @call: says what it takes; becomes the current task's call
  * @zeroed: the driver's argument; cleared where the page allocator is to do it
  *
@@ -36,7 +37,7 @@ DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache
  * Return: CHARGE_ON if charge_end() must follow, CHARGE_OFF if nothing is to be charged,
  *	CHARGE_REFUSED if the driver's mask can't be changed.
  */
-enum charge_answer charge_begin(struct call *call, u8 *zeroed)
+enum charge_answer umacct_charge_begin(struct call *call, u8 *zeroed)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
 	const bool native = READ_ONCE(profile->native_charge);
@@ -47,8 +48,8 @@ enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 		return CHARGE_OFF;
 	call->zero_pages = *zeroed && profile->page_pools;
 	call_begin(call);
-	/* Who disarms the hook says so first, and waits for those that are known by then. */
-	state = READ_ONCE(hook_gfp.state);
+	/* Disarming is announced first; calls that are known by then are waited for. */
+	state = READ_ONCE(umacct_hook_gfp.state);
 	if (unlikely(state != UMACCT_HOOK_ARMED)) {
 		call_end(call);
 		return state == UMACCT_HOOK_FAILED && !native ? CHARGE_REFUSED : CHARGE_OFF;
@@ -59,7 +60,7 @@ enum charge_answer charge_begin(struct call *call, u8 *zeroed)
 }
 
 /**
- * charge_undo() - give pages back that must not be handed out
+ * umacct_charge_undo() - give pages back that must not be handed out
  * @nv: as nv_alloc_pages() was called with; likewise the next three
  * @count: pages
  * @contiguous: they are
@@ -68,9 +69,9 @@ enum charge_answer charge_begin(struct call *call, u8 *zeroed)
  *
  * Context: process context, may sleep; the driver's locks are held.
  */
-void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv)
+void umacct_charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv)
 {
-	original_free_pages(nv, count, contiguous, cache, *priv);
+	umacct_original_free_pages(nv, count, contiguous, cache, *priv);
 	*priv = NULL;
 	pr_warn_ratelimited("an allocation of %u pages was refused: the driver's mask was not changed for it\n",
 			    count);
@@ -79,24 +80,24 @@ void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv)
 /* The driver's first allocation tells whether it charges by itself. */
 static noinline void see_mask(gfp_t gfp)
 {
-	struct driver_profile *profile = &driver_profiles[HOOK_NVIDIA];
+	struct driver_profile *profile = &umacct_driver_profiles[HOOK_NVIDIA];
 
 	if (gfp & __GFP_ACCOUNT) {
 		WRITE_ONCE(profile->native_charge, true);
 		pr_info("the driver charges its pages by itself\n");
 	}
 	WRITE_ONCE(profile->mask_seen, true);
-	queue_work(ledger_work, &hook_work);
+	queue_work(umacct_ledger_work, &umacct_hook_work);
 }
 
 /* nv_compute_gfp_mask() */
-unsigned int replace_compute_gfp_mask(void *nv, void *at)
+unsigned int umacct_replace_compute_gfp_mask(void *nv, void *at)
 {
 	struct call *call;
 	gfp_t gfp;
 
-	probe_enter(&hook_gfp.probe);
-	gfp = (__force gfp_t)original_compute_gfp_mask(nv, at);
+	probe_enter(&umacct_hook_gfp.probe);
+	gfp = (__force gfp_t)umacct_original_compute_gfp_mask(nv, at);
 	if (unlikely(!READ_ONCE(driver_profile(HOOK_NVIDIA)->mask_seen)))
 		see_mask(gfp);
 	call = call_current();
@@ -105,11 +106,11 @@ unsigned int replace_compute_gfp_mask(void *nv, void *at)
 		if (call->zero_pages)
 			gfp |= __GFP_ZERO;
 		/* It is no reason to take what is kept for those that can't wait at all. */
-		if (!memcg_may_block(call->bytes))
+		if (!umacct_memcg_may_block(call->bytes))
 			gfp = (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NOMEMALLOC;
 		WRITE_ONCE(call->charged, true);
 	}
-	probe_leave(&hook_gfp.probe);
+	probe_leave(&umacct_hook_gfp.probe);
 	return (__force unsigned int)gfp;
 }
 
@@ -122,7 +123,7 @@ static bool charge_wanted(void)
 		return true;
 	if (READ_ONCE(profile->native_charge))
 		return profile->page_pools;
-	return READ_ONCE(settings.charging) || READ_ONCE(settings.charge_default);
+	return READ_ONCE(umacct_settings.charging) || READ_ONCE(umacct_settings.charge_default);
 }
 
 /* The mask comes first: who has got it relies on nothing while its pages are being found. */
@@ -133,24 +134,24 @@ static bool relies_on_hook(const struct call *call)
 
 static void charge_quiesce(void)
 {
-	call_wait_for(relies_on_hook);
+	umacct_call_wait_for(relies_on_hook);
 }
 
 /**
- * charge_possible() - can charging be switched on?
+ * umacct_charge_possible() - can charging be switched on?
  * @why: set to a sentence if not
  *
- * Context: under hook_lock().
+ * Context: under umacct_hook_lock().
  */
-bool charge_possible(const char **why)
+bool umacct_charge_possible(const char **why)
 {
-	if (!memcg_possible(why))
+	if (!umacct_memcg_possible(why))
 		return false;
 	if (READ_ONCE(driver_profile(HOOK_NVIDIA)->native_charge)) {
 		*why = "the driver charges its pages by itself";
 		return false;
 	}
-	if (!hook_possible(&hook_gfp)) {
+	if (!umacct_hook_possible(&umacct_hook_gfp)) {
 		*why = "this build of the driver has no nv_compute_gfp_mask to hook";
 		return false;
 	}
@@ -158,12 +159,14 @@ bool charge_possible(const char **why)
 }
 
 /* A static function, of which there may be no copy to hook. */
-struct hook hook_gfp = {
+struct hook umacct_hook_gfp = {
 	.name = "charge",
 	.wanted = charge_wanted,
 	.quiesce = charge_quiesce,
-	.calls = "nvidia:nv_free_pages",
-	.calls_entry = &original_free_pages_entry,
+	.calls = { {
+		.symbol = "nvidia:nv_free_pages",
+		.entry = &umacct_original_free_pages_entry,
+	} },
 	.probe = {
 		.symbol = "nvidia:nv_compute_gfp_mask",
 		REDIRECT_STATIC(compute_gfp_mask),

@@ -8,7 +8,7 @@
 #include "hooks/hook.h"
 #include "memcg.h"
 
-extern struct hook hook_gfp;
+extern struct hook umacct_hook_gfp;
 
 /* Are the pages of an allocation to be charged? */
 enum charge_answer {
@@ -17,17 +17,16 @@ enum charge_answer {
 	CHARGE_REFUSED,
 };
 
-enum charge_answer charge_begin(struct call *call, u8 *zeroed);
-void charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
-bool charge_possible(const char **why);
+enum charge_answer umacct_charge_begin(struct call *call, u8 *zeroed);
+void umacct_charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
 
 /**
  * charge_end() - the allocation is made, or not
- * @call: what charge_begin() said CHARGE_ON to
+ * @call: what umacct_charge_begin() said CHARGE_ON to
  *
  * Context: process context.
  * Return: true if its pages were charged, and cleared where the driver was told not to.
- *	Otherwise charge_undo() must follow if the allocation was made.
+ *	Otherwise umacct_charge_undo() must follow if the allocation was made.
  */
 static inline bool charge_end(struct call *call)
 {
@@ -55,6 +54,6 @@ static inline bool charge_keeps_from_pools(void)
 }
 
 /* In redirects.S. */
-unsigned int keep_compute_gfp_mask(void *nv, void *at);
+unsigned int umacct_keep_compute_gfp_mask(void *nv, void *at);
 
 #endif /* UMACCT_CHARGE_H */

@@ -4,11 +4,11 @@
 
 #include <linux/types.h>
 
-int drivers_prepare(void);
-void drivers_release(void);
-int drivers_init(void);
-void drivers_exit(void);
-void driver_rearm(void);
-const char *driver_unenforced(void);
+int umacct_drivers_prepare(void);
+void umacct_drivers_release(void);
+int umacct_drivers_init(void);
+void umacct_drivers_exit(void);
+void umacct_driver_rearm(void);
+const char *umacct_driver_unenforced(void);
 
 #endif /* UMACCT_DRIVER_H */

@@ -12,49 +12,49 @@
 
 static DEFINE_MUTEX(hook_mutex);
 
-struct work_struct hook_work;
+struct work_struct umacct_hook_work;
 
 /**
- * hook_lock() - keep hooks and drivers' profiles as they are
+ * umacct_hook_lock() - keep hooks and drivers' profiles as they are
  *
  * The notifier of modules takes it too, so a driver can't go meanwhile.
  *
  * Context: may sleep.
  */
-void hook_lock(void)
+void umacct_hook_lock(void)
 {
 	mutex_lock(&hook_mutex);
 }
 
 /**
- * hook_unlock() - undo hook_lock()
+ * umacct_hook_unlock() - undo umacct_hook_lock()
  */
-void hook_unlock(void)
+void umacct_hook_unlock(void)
 {
 	mutex_unlock(&hook_mutex);
 }
 
 /**
- * hook_applies() - is this hook one for the loaded driver?
+ * umacct_hook_applies() - is this hook one for the loaded driver?
  * @hook: the hook
  *
- * Context: under hook_lock().
+ * Context: under umacct_hook_lock().
  * Return: also false while a driver is absent whose version decides.
  */
-bool hook_applies(const struct hook *hook)
+bool umacct_hook_applies(const struct hook *hook)
 {
 	lockdep_assert_held(&hook_mutex);
 	return !hook->layouts || (hook->layouts & driver_profile(hook->module)->layouts);
 }
 
 /**
- * hook_possible() - could a hook that is not armed be?
+ * umacct_hook_possible() - could a hook that is not armed be?
  * @hook: a hook that serves an optional feature
  *
- * Context: under hook_lock().
+ * Context: under umacct_hook_lock().
  * Return: true also while the driver is not loaded: nothing speaks against it.
  */
-bool hook_possible(const struct hook *hook)
+bool umacct_hook_possible(const struct hook *hook)
 {
 	lockdep_assert_held(&hook_mutex);
 	if (hook->state == UMACCT_HOOK_OFF || hook->state == UMACCT_HOOK_FAILED)
@@ -72,7 +72,7 @@ static const char *error_text(int err)
 	case -EBUSY:
 		return "the function is held by another direct call (BPF) or a live patch";
 	case -ENXIO:
-		return "the driver lacks a function that has to be called there";
+		return "the driver lacks a function that the hook calls";
 	case -ENOMEM:
 		return "out of memory";
 	case -EOPNOTSUPP:
@@ -83,25 +83,28 @@ static const char *error_text(int err)
 
 static int resolve_called(const struct hook *hook)
 {
-	int err = hook->calls ? probe_resolve(hook->calls, hook->calls_entry) : 0;
+	unsigned int i;
+	int err = 0;
 
+	for (i = 0; i < HOOK_CALLS_MAX && hook->calls[i].symbol && !err; i++)
+		err = umacct_probe_resolve(hook->calls[i].symbol, hook->calls[i].entry);
 	return err == -ENOENT ? -ENXIO : err;
 }
 
 static int arm(struct hook *hook)
 {
-	return resolve_called(hook) ?: probe_arm(&hook->probe);
+	return resolve_called(hook) ?: umacct_probe_arm(&hook->probe);
 }
 
 /**
- * hook_arm() - start hooking
+ * umacct_hook_arm() - start hooking
  * @hook: a hook that is not armed, and for the driver that is loaded
  *
  * Its state says how that went.
  *
- * Context: may sleep; under hook_lock().
+ * Context: may sleep; under umacct_hook_lock().
  */
-void hook_arm(struct hook *hook)
+void umacct_hook_arm(struct hook *hook)
 {
 	const char *text;
 	int err;
@@ -123,36 +126,36 @@ void hook_arm(struct hook *hook)
 }
 
 /**
- * hook_leave_off() - don't hook what is not wanted yet
+ * umacct_hook_leave_off() - don't hook what is not wanted yet
  * @hook: a hook that is not armed, and for the driver that is loaded
  *
  * Finds out whether it could be armed: what is not there doesn't come while the driver
  * stays.
  *
- * Context: may sleep; under hook_lock().
+ * Context: may sleep; under umacct_hook_lock().
  */
-void hook_leave_off(struct hook *hook)
+void umacct_hook_leave_off(struct hook *hook)
 {
 	unsigned long address;
 	int err;
 
 	lockdep_assert_held(&hook_mutex);
-	err = probe_resolve(hook->probe.symbol, &address) ?: resolve_called(hook);
+	err = umacct_probe_resolve(hook->probe.symbol, &address) ?: resolve_called(hook);
 	hook->possible = !err || err == -ENOMEM;
 	hook->reason[0] = '\0';
 	WRITE_ONCE(hook->state, UMACCT_HOOK_OFF);
 }
 
 /**
- * hook_disarm() - stop hooking
+ * umacct_hook_disarm() - stop hooking
  * @hook: a hook in any state
  * @state: the state that it gets
  *
- * Tasks may still be inside the replacement; see probe_drain().
+ * Tasks may still be inside the replacement; see umacct_probe_drain().
  *
- * Context: may sleep; under hook_lock().
+ * Context: may sleep; under umacct_hook_lock().
  */
-void hook_disarm(struct hook *hook, enum umacct_hook_state state)
+void umacct_hook_disarm(struct hook *hook, enum umacct_hook_state state)
 {
 	lockdep_assert_held(&hook_mutex);
 	hook->possible = hook->state == UMACCT_HOOK_ARMED;
@@ -160,5 +163,5 @@ void hook_disarm(struct hook *hook, enum umacct_hook_state state)
 	WRITE_ONCE(hook->state, state);
 	if (hook->possible && hook->quiesce)
 		hook->quiesce();
-	probe_disarm(&hook->probe);
+	umacct_probe_disarm(&hook->probe);
 }

@@ -11,24 +11,32 @@
 #include "hooks/versions.h"
 #include "probe/probe.h"
 
+#define HOOK_CALLS_MAX	2
+
+/**
+ * struct called - a function that is called, and not hooked
+ * @symbol: where it is; NULL for none
+ * @entry: where its thunk jumps to
+ */
+struct called {
+	const char *symbol;
+	unsigned long *entry;
+};
+
 /**
  * struct hook - a place in the driver or the kernel, and what we do there
  * @name: what it is for, for status
  * @module: whose function it is
  * @required: without it nothing is accounted
- * @limits: without it something is taken that no limit holds for
+ * @limits: without it, some memory is allocated outside of limits
  * @layouts: the layouts of the driver that it is for, see enum driver_layout; 0: all
- * @symbol: where it is, if the driver's version decides that. NULL: at @probe's symbol
- * @wanted: is the feature it serves on? NULL: always
- * @quiesce: waits until nobody relies on the hook who may have found it armed
- * @calls: another function of the driver that the replacement calls
- * @calls_entry: where that one's thunk jumps to
+ * @wanted: is the feature on that needs it? NULL: always
+ * @quiesce: waits for callers that may have found the hook armed and rely on it
+ * @calls: other functions of the driver that the replacement calls
  * @probe: the hook itself
- * @name_size: of @name with its end: whoever asks for the status is told each hook's
- * @symbol_size: of @probe's symbol, likewise
  * @state: see enum umacct_hook_state
- * @possible: while OFF or FAILED: nothing speaks against another try. Want of memory
- *	does not, nor somebody else's redirection
+ * @possible: while OFF or FAILED: another try may succeed, as after a lack of memory or while
+ *	another direct call holds the function
  * @reason: why @state is FAILED
  */
 struct hook {
@@ -37,29 +45,25 @@ struct hook {
 	bool required;
 	bool limits;
 	unsigned int layouts;
-	const char *(*symbol)(const struct driver_profile *profile);
 	bool (*wanted)(void);
 	void (*quiesce)(void);
-	const char *calls;
-	unsigned long *calls_entry;
+	struct called calls[HOOK_CALLS_MAX];
 	struct probe probe;
 
-	u16 name_size;
-	u16 symbol_size;
 	enum umacct_hook_state state;
 	bool possible;
 	char reason[96];
 };
 
 /* Arms and disarms by what is wanted now; for a replacement, which can't wait for that. */
-extern struct work_struct hook_work;
+extern struct work_struct umacct_hook_work;
 
-void hook_lock(void);
-void hook_unlock(void);
-bool hook_applies(const struct hook *hook);
-bool hook_possible(const struct hook *hook);
-void hook_arm(struct hook *hook);
-void hook_leave_off(struct hook *hook);
-void hook_disarm(struct hook *hook, enum umacct_hook_state state);
+void umacct_hook_lock(void);
+void umacct_hook_unlock(void);
+bool umacct_hook_applies(const struct hook *hook);
+bool umacct_hook_possible(const struct hook *hook);
+void umacct_hook_arm(struct hook *hook);
+void umacct_hook_leave_off(struct hook *hook);
+void umacct_hook_disarm(struct hook *hook, enum umacct_hook_state state);
 
 #endif /* UMACCT_HOOK_H */

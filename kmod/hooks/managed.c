@@ -18,8 +18,9 @@
 #include "hooks/call.h"
 #include "hooks/managed.h"
 #include "hooks/status.h"
+#include "hooks/way_out.h"
+#include "ledger/chunk.h"
 #include "ledger/ledger.h"
-#include "memcg.h"
 
 #define UVM_LAYOUTS		(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)
 
@@ -52,48 +53,37 @@ DECLARE_REDIRECT(void, chunk_release, (void *refcount));
 /* (va_space, vma, vmf), from 570 on (va_space, vmf) */
 DECLARE_REDIRECT(vm_fault_t, cpu_fault, (unsigned long a, unsigned long b, unsigned long c));
 
-/* Some process pays for it. */
-static bool works_for_client(void)
+static noinline void note_refusal(void)
 {
-#ifdef CONFIG_MEMCG
-	if (current->active_memcg)
-		return true;
-#endif
-	return current->mm && !(current->flags & PF_KTHREAD);
-}
+	struct call *call = call_current();
 
-static bool chunk_begin(struct allocation *alloc, u64 size, u32 *flags)
-{
-	struct call *call;
-
-	*alloc = (struct allocation) {
-		.kind = ALLOCATION_MANAGED,
-		.bytes = size,
-		.page_size = size,
-		.uvm = true,
-	};
-	if (works_for_client())
-		*flags |= CHUNK_FLAGS_ACCOUNT;
-	if (likely(ledger_begin(alloc)))
-		return true;
-	call = call_current();
 	if (call)
 		call->refused = true;
-	return false;
 }
 
-static void chunk_end(struct allocation *alloc, u32 status, u32 flags, void **chunk)
+static noinline void end_failed(struct chunk *record, u64 bytes, u32 status)
 {
-	bool charged = (flags & CHUNK_FLAGS_ACCOUNT) && memcg_charges_active();
+	const u64 account_id = umacct_chunk_account_id(record);
 
-	ledger_end(alloc, status == NV_OK, status == NV_OK ? (unsigned long)*chunk : 0, charged);
+	umacct_chunk_end(record, bytes, false, 0);
+	if (status == NV_ERR_NO_MEMORY && account_id)
+		umacct_way_out_failed(account_id, bytes, bytes >> PAGE_SHIFT, 1);
+}
+
+/* Where there is no memory for a chunk, the driver asks for smaller ones, down to a page. */
+static noinline void chunk_failed(struct chunk *record, u64 bytes, u32 status)
+{
+	if (bytes > PAGE_SIZE)
+		umacct_chunk_end(record, bytes, false, 0);
+	else
+		end_failed(record, bytes, status);
 }
 
 /* uvm_cpu_chunk_alloc() in each of its layouts, as ALLOC_PAGES(). */
 #define CHUNK_ALLOC(n, params, args)					\
 	DECLARE_REDIRECT(u32, chunk_alloc_##n, params);			\
 									\
-	struct hook hook_chunk_alloc_##n = {				\
+	struct hook umacct_hook_chunk_alloc_##n = {			\
 		.name = "allocate managed",				\
 		.module = HOOK_UVM,					\
 		.required = true,					\
@@ -104,17 +94,25 @@ static void chunk_end(struct allocation *alloc, u32 status, u32 flags, void **ch
 		},							\
 	};								\
 									\
-	u32 replace_chunk_alloc_##n params				\
+	u32 umacct_replace_chunk_alloc_##n params			\
 	{								\
-		struct allocation alloc;				\
 		u32 status = NV_ERR_NO_MEMORY;				\
+		struct chunk *record;					\
 									\
-		probe_enter(&hook_chunk_alloc_##n.probe);		\
-		if (chunk_begin(&alloc, size, &flags)) {		\
-			status = original_chunk_alloc_##n args;		\
-			chunk_end(&alloc, status, flags, chunk);	\
+		probe_enter(&umacct_hook_chunk_alloc_##n.probe);	\
+		record = umacct_chunk_begin(size, true);		\
+		if (likely(record)) {					\
+			/* Of a task that works for nobody, the kernel charges nobody. */ \
+			flags |= CHUNK_FLAGS_ACCOUNT;			\
+			status = umacct_original_chunk_alloc_##n args;	\
+			if (likely(status == NV_OK))			\
+				umacct_chunk_end(record, size, true, (unsigned long)*chunk); \
+			else						\
+				chunk_failed(record, size, status);	\
+		} else {						\
+			note_refusal();					\
 		}							\
-		probe_leave(&hook_chunk_alloc_##n.probe);		\
+		probe_leave(&umacct_hook_chunk_alloc_##n.probe);	\
 		return status;						\
 	}
 
@@ -126,15 +124,15 @@ CHUNK_ALLOC(4, (u32 size, u32 flags, int node, void **chunk), (size, flags, node
  * of other files, so no caller relies on registers that a call may change. Chunks that were
  * split off another are not in the ledger; they keep that one.
  */
-void replace_chunk_release(void *refcount)
+void umacct_replace_chunk_release(void *refcount)
 {
-	struct record *record;
+	struct chunk *record;
 
-	probe_enter(&hook_chunk_free.probe);
-	record = ledger_take(round_down((unsigned long)refcount, CHUNK_ALIGN));
-	original_chunk_release(refcount);
-	ledger_settle(record);
-	probe_leave(&hook_chunk_free.probe);
+	probe_enter(&umacct_hook_chunk_free.probe);
+	record = umacct_chunk_take(round_down((unsigned long)refcount, CHUNK_ALIGN));
+	umacct_original_chunk_release(refcount);
+	umacct_chunk_settle(record);
+	probe_leave(&umacct_hook_chunk_free.probe);
 }
 
 static bool is_refused_fault(const struct call *call, vm_fault_t fault)
@@ -142,65 +140,93 @@ static bool is_refused_fault(const struct call *call, vm_fault_t fault)
 	return unlikely(call->refused) && (fault & VM_FAULT_OOM);
 }
 
-vm_fault_t replace_cpu_fault(unsigned long a, unsigned long b, unsigned long c)
+vm_fault_t umacct_replace_cpu_fault(unsigned long a, unsigned long b, unsigned long c)
 {
 	struct call call = { 0 };
 	vm_fault_t fault;
 
-	probe_enter(&hook_cpu_fault.probe);
+	probe_enter(&umacct_hook_cpu_fault.probe);
 	call_begin(&call);
-	fault = original_cpu_fault(a, b, c);
+	fault = umacct_original_cpu_fault(a, b, c);
 	call_end(&call);
 	if (is_refused_fault(&call, fault))
 		fault = (fault & ~VM_FAULT_OOM) | VM_FAULT_SIGBUS;
-	probe_leave(&hook_cpu_fault.probe);
+	probe_leave(&umacct_hook_cpu_fault.probe);
 	return fault;
 }
 
-/* What nvidia-uvm takes for itself, and a GPU's own memory, is left as it is. */
-u32 replace_uvm_mem_alloc(const struct uvm_mem_params *params, void **mem)
+static u32 mem_alloc_for_client(const struct uvm_mem_params *params, void **mem)
 {
 	struct uvm_mem_params for_client;
-	u32 status = NV_ERR_NO_MEMORY;
+	const u64 bytes = PAGE_ALIGN(params->size);
+	struct chunk *record;
+	u32 status;
+
+	record = umacct_chunk_begin(bytes, params->mm || current->mm);
+	if (!record)
+		return NV_ERR_NO_MEMORY;
+	if (!params->mm && current->mm) {
+		for_client = *params;
+		for_client.mm = current->mm;
+		params = &for_client;
+	}
+	status = umacct_original_uvm_mem_alloc(params, mem);
+	if (likely(status == NV_OK))
+		umacct_chunk_end(record, bytes, true, (unsigned long)*mem);
+	else
+		end_failed(record, bytes, status);
+	return status;
+}
+
+static u32 mem_alloc_for_driver(const struct uvm_mem_params *params, void **mem)
+{
 	struct allocation alloc = {
-		.kind = kind_for_caller(HOOK_UVM, ALLOCATION_MANAGED),
+		.kind = ALLOCATION_DRIVER,
 		.bytes = PAGE_ALIGN(params->size),
 		.page_size = PAGE_SIZE,
 		.uvm = true,
 	};
-	bool charged;
+	u32 status;
 
-	probe_enter(&hook_uvm_mem_alloc.probe);
-	if (params->backing_gpu) {
-		status = original_uvm_mem_alloc(params, mem);
-	} else if (ledger_begin(&alloc)) {
-		if (!params->mm && alloc.kind != ALLOCATION_DRIVER && current->mm) {
-			for_client = *params;
-			for_client.mm = current->mm;
-			params = &for_client;
-		}
-		charged = params->mm && memcg_charges_current();
-		status = original_uvm_mem_alloc(params, mem);
-		ledger_end(&alloc, status == NV_OK, status == NV_OK ? (unsigned long)*mem : 0,
-			   charged);
-	}
-	probe_leave(&hook_uvm_mem_alloc.probe);
+	if (!ledger_begin(&alloc))
+		return NV_ERR_NO_MEMORY;
+	status = umacct_original_uvm_mem_alloc(params, mem);
+	ledger_end(&alloc, status == NV_OK, status == NV_OK ? (unsigned long)*mem : 0, false);
 	return status;
 }
 
-void replace_uvm_mem_free(void *mem)
+/* A GPU's own memory is left as it is. */
+u32 umacct_replace_uvm_mem_alloc(const struct uvm_mem_params *params, void **mem)
 {
-	struct record *record = NULL;
+	u32 status;
 
-	probe_enter(&hook_uvm_mem_free.probe);
-	if (mem)
-		record = ledger_take((unsigned long)mem);
-	original_uvm_mem_free(mem);
-	ledger_settle(record);
-	probe_leave(&hook_uvm_mem_free.probe);
+	probe_enter(&umacct_hook_uvm_mem_alloc.probe);
+	if (params->backing_gpu)
+		status = umacct_original_uvm_mem_alloc(params, mem);
+	else if (kind_for_caller(HOOK_UVM, ALLOCATION_SYSTEM) == ALLOCATION_DRIVER)
+		status = mem_alloc_for_driver(params, mem);
+	else
+		status = mem_alloc_for_client(params, mem);
+	probe_leave(&umacct_hook_uvm_mem_alloc.probe);
+	return status;
 }
 
-struct hook hook_chunk_free = {
+void umacct_replace_uvm_mem_free(void *mem)
+{
+	struct record *own = NULL;
+	struct chunk *record;
+
+	probe_enter(&umacct_hook_uvm_mem_free.probe);
+	record = umacct_chunk_take((unsigned long)mem);
+	if (!record && mem)
+		own = umacct_ledger_take((unsigned long)mem);
+	umacct_original_uvm_mem_free(mem);
+	umacct_chunk_settle(record);
+	umacct_ledger_settle(own);
+	probe_leave(&umacct_hook_uvm_mem_free.probe);
+}
+
+struct hook umacct_hook_chunk_free = {
 	.name = "free managed",
 	.module = HOOK_UVM,
 	.required = true,
@@ -211,7 +237,7 @@ struct hook hook_chunk_free = {
 	},
 };
 
-struct hook hook_cpu_fault = {
+struct hook umacct_hook_cpu_fault = {
 	.name = "fault on managed",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
@@ -222,7 +248,7 @@ struct hook hook_cpu_fault = {
 	},
 };
 
-struct hook hook_uvm_mem_alloc = {
+struct hook umacct_hook_uvm_mem_alloc = {
 	.name = "allocate UVM pool",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
@@ -233,7 +259,7 @@ struct hook hook_uvm_mem_alloc = {
 	},
 };
 
-struct hook hook_uvm_mem_free = {
+struct hook umacct_hook_uvm_mem_free = {
 	.name = "free UVM pool",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,

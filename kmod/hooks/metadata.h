@@ -6,21 +6,32 @@
 
 struct allocation;
 
-extern struct hook hook_os_alloc_mem;
-extern struct hook hook_os_free_mem;
-extern struct hook hook_client_construct;
-extern struct hook hook_client_destruct;
-extern struct hook hook_kvmalloc;
-extern struct hook hook_kvmalloc_zero;
-extern struct hook hook_kvrealloc;
-extern struct hook hook_kvfree;
-extern struct hook hook_range_create_external;
-extern struct hook hook_range_create_mmap;
-extern struct hook hook_range_destroy;
-extern struct hook hook_block_create;
-extern struct hook hook_block_destroy;
+extern struct hook umacct_hook_os_alloc_mem;
+extern struct hook umacct_hook_os_free_mem;
+extern struct hook umacct_hook_client_construct;
+extern struct hook umacct_hook_client_destruct;
+extern struct hook umacct_hook_event_construct;
+extern struct hook umacct_hook_event_destruct;
+extern struct hook umacct_hook_copy_construct;
+extern struct hook umacct_hook_copy_destruct;
+extern struct hook umacct_hook_lock_user_pages;
+extern struct hook umacct_hook_unlock_user_pages;
+extern struct hook umacct_hook_look_up_user_io;
+extern struct hook umacct_hook_file_open;
+extern struct hook umacct_hook_file_close;
+extern struct hook umacct_hook_kvmalloc;
+extern struct hook umacct_hook_kvmalloc_zero;
+extern struct hook umacct_hook_kvrealloc;
+extern struct hook umacct_hook_kvfree;
+extern struct hook umacct_hook_range_create_external;
+extern struct hook umacct_hook_range_create_pool;
+extern struct hook umacct_hook_range_create_mmap;
+extern struct hook umacct_hook_range_split;
+extern struct hook umacct_hook_range_destroy;
+extern struct hook umacct_hook_block_create;
+extern struct hook umacct_hook_block_destroy;
 
-bool metadata_begin(struct allocation *alloc, enum hook_module module, u64 bytes);
+bool umacct_metadata_begin(struct allocation *alloc, enum hook_module module, u64 bytes);
 
 /*
  * Objects of a known size are recorded under an address of their own: what they lie in may be
@@ -31,6 +42,6 @@ static inline unsigned long metadata_object(const void *object)
 	return (unsigned long)object + 1;
 }
 
-void metadata_init(void);
+void umacct_metadata_init(void);
 
 #endif /* UMACCT_METADATA_H */

@@ -21,10 +21,17 @@
 	REDIRECT retain_gpu
 	REDIRECT va_space_create
 	REDIRECT va_space_destroy
+	REDIRECT create_group
+	REDIRECT destroy_group
+	REDIRECT assign_range
+	ORIGINAL first_assigned
+	ORIGINAL next_assigned
 	REDIRECT service_block
 	ORIGINAL block_va_space
 	REDIRECT range_create_external
+	REDIRECT range_create_pool
 	REDIRECT range_create_mmap
+	REDIRECT range_split
 	REDIRECT range_destroy
 	REDIRECT block_create
 	REDIRECT block_destroy
@@ -36,6 +43,15 @@
 	REDIRECT_ABOVE os_free_mem, 0
 	REDIRECT client_construct
 	REDIRECT client_destruct
+	REDIRECT event_construct
+	REDIRECT event_destruct
+	REDIRECT copy_construct
+	REDIRECT copy_destruct
+	REDIRECT lock_user_pages
+	REDIRECT unlock_user_pages
+	REDIRECT look_up_user_io
+	REDIRECT file_open
+	REDIRECT file_close
 	REDIRECT si_meminfo
 	REDIRECT si_meminfo_node
 	REDIRECT si_mem_available

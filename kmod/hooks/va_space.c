@@ -7,14 +7,24 @@
  * the cgroup of the process that made the VA space.
  *
  * A VA space keeps the memory cgroup of its maker, as a page does that is charged to it.
+ *
+ * Groups of ranges are small, and as many as a client asks for, and so is what the driver keeps of
+ * each range of addresses that is in one. Both are counted for a VA space in lots, each of which is
+ * as large as those before it together. How many such ranges there are nobody tells: of each
+ * assignment as many are taken to be new as could be, and where a lot is used up by that, they are
+ * counted.
  */
+#include <linux/atomic.h>
+#include <linux/fs.h>
 #include <linux/hash.h>
 #include <linux/list.h>
 #include <linux/memcontrol.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "hooks/call.h"
 #include "hooks/metadata.h"
 #include "hooks/status.h"
 #include "hooks/va_space.h"
@@ -29,24 +39,51 @@
 
 DECLARE_REDIRECT(u32, va_space_create, (void *mapping, void **va_space, u64 flags));
 DECLARE_REDIRECT(void, va_space_destroy, (void *va_space));
+DECLARE_REDIRECT(u32, create_group, (void *params, struct file *file));
+DECLARE_REDIRECT(u32, destroy_group, (void *params, struct file *file));
+DECLARE_REDIRECT(u32, assign_range, (void *va_space, void *group, u64 start, u64 end));
+DECLARE_ORIGINAL(void *, first_assigned, (void *va_space, u64 start, u64 end));
+DECLARE_ORIGINAL(void *, next_assigned, (void *va_space, void *range, u64 end));
 DECLARE_REDIRECT(u32, service_block,
 		 (unsigned long processor, void *block, void *retry, void *context));
 DECLARE_ORIGINAL(void *, block_va_space, (void *block));
 
+/* Groups, and ranges in them, in the first lot, and how many lots there can be. */
+#define GROUPS_IN_LOT	64
+#define GROUP_LOTS	32
+
+/* By so many ranges an assignment can be more: itself, and what is left of another behind it. */
+#define RANGES_ASSIGNED	2
+
 /**
  * struct maker - who made a VA space
  * @node: in its bucket
+ * @by_mapping: in that of its @mapping
  * @va_space: the driver's
+ * @mapping: of its open file, which has one of its own
  * @memcg: what memory of it is charged to; referenced
+ * @groups: how many groups of ranges it has
+ * @ranges: how many ranges of addresses are in them, at the most; changed with the VA space's
+ *	lock of the driver's held
+ * @group_lots: how many lots of them are counted; guarded by lots_lock
+ * @group_records: each lot is recorded under an address of its own, here
  */
 struct maker {
 	struct hlist_node node;
+	struct hlist_node by_mapping;
 	const void *va_space;
+	const void *mapping;
 	struct mem_cgroup *memcg;
+	atomic_t groups;
+	unsigned int ranges;
+	unsigned int group_lots;
+	char group_records[GROUP_LOTS];
 };
 
 static struct hlist_head makers[1 << MAKER_BITS];
+static struct hlist_head makers_by_mapping[1 << MAKER_BITS];
 static DEFINE_RAW_SPINLOCK(makers_lock);
+static DEFINE_MUTEX(lots_lock);
 
 static struct hlist_head *bucket_of(const void *va_space)
 {
@@ -64,21 +101,33 @@ static struct maker *find_locked(const void *va_space)
 	return NULL;
 }
 
-static void add(struct maker *maker, const void *va_space)
+static void add(struct maker *maker, const void *va_space, const void *mapping)
 {
 	maker->va_space = va_space;
-	maker->memcg = memcg_get_current();
+	maker->mapping = mapping;
+	maker->memcg = umacct_memcg_get_current();
 	raw_spin_lock(&makers_lock);
 	hlist_add_head(&maker->node, bucket_of(va_space));
+	hlist_add_head(&maker->by_mapping, &makers_by_mapping[hash_ptr(mapping, MAKER_BITS)]);
 	raw_spin_unlock(&makers_lock);
 }
 
 static void free_maker(struct maker *maker)
 {
+	unsigned int i;
+
 	if (!maker)
 		return;
+	for (i = 0; i < maker->group_lots; i++)
+		umacct_ledger_settle(umacct_ledger_take((unsigned long)&maker->group_records[i]));
 	memcg_put(maker->memcg);
 	kfree(maker);
+}
+
+static void unlist_locked(struct maker *maker)
+{
+	hlist_del(&maker->node);
+	hlist_del(&maker->by_mapping);
 }
 
 static void forget(const void *va_space)
@@ -88,7 +137,7 @@ static void forget(const void *va_space)
 	raw_spin_lock(&makers_lock);
 	maker = find_locked(va_space);
 	if (maker)
-		hlist_del(&maker->node);
+		unlist_locked(maker);
 	raw_spin_unlock(&makers_lock);
 	free_maker(maker);
 }
@@ -107,68 +156,205 @@ static struct mem_cgroup *memcg_of(const void *va_space)
 	return memcg;
 }
 
-u32 replace_va_space_create(void *mapping, void **va_space, u64 flags)
+u32 umacct_replace_va_space_create(void *mapping, void **va_space, u64 flags)
 {
 	u32 status = NV_ERR_NO_MEMORY;
 	struct allocation alloc;
 	struct maker *maker;
 	u64 bytes;
 
-	probe_enter(&hook_va_space_create.probe);
+	probe_enter(&umacct_hook_va_space_create.probe);
 	maker = kzalloc(sizeof(*maker), GFP_KERNEL_ACCOUNT);
 	bytes = driver_profile(HOOK_UVM)->sizes.va_space;
-	if (maker && metadata_begin(&alloc, HOOK_UVM, bytes)) {
-		status = original_va_space_create(mapping, va_space, flags);
+	if (maker && umacct_metadata_begin(&alloc, HOOK_UVM, bytes)) {
+		status = umacct_original_va_space_create(mapping, va_space, flags);
 		ledger_end(&alloc, status == NV_OK,
 			   status == NV_OK ? metadata_object(*va_space) : 0, false);
 		if (status == NV_OK) {
-			add(maker, *va_space);
+			add(maker, *va_space, mapping);
 			maker = NULL;
 		}
 	}
 	kfree(maker);
-	probe_leave(&hook_va_space_create.probe);
+	probe_leave(&umacct_hook_va_space_create.probe);
 	return status;
 }
 
-void replace_va_space_destroy(void *va_space)
+void umacct_replace_va_space_destroy(void *va_space)
 {
 	struct record *record;
 
-	probe_enter(&hook_va_space_destroy.probe);
-	record = ledger_take(metadata_object(va_space));
+	probe_enter(&umacct_hook_va_space_destroy.probe);
+	record = umacct_ledger_take(metadata_object(va_space));
 	forget(va_space);
-	original_va_space_destroy(va_space);
-	ledger_settle(record);
-	probe_leave(&hook_va_space_destroy.probe);
+	umacct_original_va_space_destroy(va_space);
+	umacct_ledger_settle(record);
+	probe_leave(&umacct_hook_va_space_destroy.probe);
+}
+
+/* The VA space of an open file, which stays as long as the file; NULL if it isn't known. */
+static struct maker *maker_of(const struct file *file)
+{
+	const void *mapping = file->f_mapping;
+	struct maker *maker, *found = NULL;
+
+	raw_spin_lock(&makers_lock);
+	hlist_for_each_entry(maker, &makers_by_mapping[hash_ptr(mapping, MAKER_BITS)], by_mapping)
+		if (maker->mapping == mapping)
+			found = maker;
+	raw_spin_unlock(&makers_lock);
+	return found;
+}
+
+/* How many groups so many lots have room for. */
+static u64 groups_in(unsigned int lots)
+{
+	return lots ? (u64)GROUPS_IN_LOT << (lots - 1) : 0;
+}
+
+/* Counts another lot, if the groups that there are now need it. */
+static bool count_groups(struct maker *maker, unsigned int groups)
+{
+	const u64 size = driver_profile(HOOK_UVM)->sizes.group;
+	struct allocation alloc;
+	bool fits = true;
+	unsigned int lot;
+
+	/* Nobody waits for another's lot where there is room. */
+	if (groups <= groups_in(READ_ONCE(maker->group_lots)))
+		return true;
+	mutex_lock(&lots_lock);
+	while (fits && groups > groups_in(maker->group_lots)) {
+		lot = maker->group_lots;
+		fits = lot < GROUP_LOTS &&
+		       umacct_metadata_begin(&alloc, HOOK_UVM,
+					     (groups_in(lot + 1) - groups_in(lot)) * size);
+		if (fits) {
+			ledger_end(&alloc, true, (unsigned long)&maker->group_records[lot], false);
+			WRITE_ONCE(maker->group_lots, lot + 1);
+		}
+	}
+	mutex_unlock(&lots_lock);
+	return fits;
+}
+
+static unsigned int groups_and_ranges(const struct maker *maker)
+{
+	return atomic_read(&maker->groups) + READ_ONCE(maker->ranges);
+}
+
+/* The VA space's lock is held. */
+static unsigned int count_assigned(void *va_space)
+{
+	void *range = umacct_original_first_assigned(va_space, 0, U64_MAX);
+	unsigned int count = 0;
+
+	while (range) {
+		count++;
+		range = umacct_original_next_assigned(va_space, range, U64_MAX);
+	}
+	return count;
+}
+
+/*
+ * Once all are counted, twice as many get room, so that it isn't all of them for each assignment;
+ * if that may not be, it is.
+ */
+static bool count_assignment(struct maker *maker, void *va_space)
+{
+	WRITE_ONCE(maker->ranges, maker->ranges + RANGES_ASSIGNED);
+	if (groups_and_ranges(maker) <= groups_in(READ_ONCE(maker->group_lots)))
+		return true;
+	WRITE_ONCE(maker->ranges, count_assigned(va_space) + RANGES_ASSIGNED);
+	return count_groups(maker, 2 * groups_and_ranges(maker)) ||
+	       count_groups(maker, groups_and_ranges(maker));
+}
+
+/* A range that goes is taken out of its group, and that can't fail. */
+static bool may_fail(void)
+{
+	const struct call *call = call_current();
+
+	return !call || !call->destroying;
+}
+
+/*
+ * uvm_range_group_assign_range(), with the VA space's lock held: as long as that, the VA space
+ * stays.
+ */
+u32 umacct_replace_assign_range(void *va_space, void *group, u64 start, u64 end)
+{
+	u32 status = NV_ERR_NO_MEMORY;
+	struct maker *maker;
+
+	probe_enter(&umacct_hook_assign_range.probe);
+	raw_spin_lock(&makers_lock);
+	maker = find_locked(va_space);
+	raw_spin_unlock(&makers_lock);
+	if (!maker || count_assignment(maker, va_space) || !may_fail())
+		status = umacct_original_assign_range(va_space, group, start, end);
+	probe_leave(&umacct_hook_assign_range.probe);
+	return status;
+}
+
+u32 umacct_replace_create_group(void *params, struct file *file)
+{
+	u32 status = NV_ERR_NO_MEMORY;
+	struct maker *maker;
+
+	probe_enter(&umacct_hook_create_group.probe);
+	maker = maker_of(file);
+	if (maker)
+		atomic_inc(&maker->groups);
+	if (!maker || count_groups(maker, groups_and_ranges(maker)))
+		status = umacct_original_create_group(params, file);
+	if (maker && status != NV_OK)
+		atomic_dec(&maker->groups);
+	probe_leave(&umacct_hook_create_group.probe);
+	return status;
+}
+
+u32 umacct_replace_destroy_group(void *params, struct file *file)
+{
+	struct maker *maker;
+	u32 status;
+
+	probe_enter(&umacct_hook_destroy_group.probe);
+	maker = maker_of(file);
+	status = umacct_original_destroy_group(params, file);
+	/* What was made before umacct came is not counted. */
+	if (maker && status == NV_OK)
+		atomic_dec_if_positive(&maker->groups);
+	probe_leave(&umacct_hook_destroy_group.probe);
+	return status;
 }
 
 /* uvm_va_block_service_locked(): where every fault gets to that needs memory. */
-u32 replace_service_block(unsigned long processor, void *block, void *retry, void *context)
+u32 umacct_replace_service_block(unsigned long processor, void *block, void *retry, void *context)
 {
 	struct mem_cgroup *memcg = NULL;
 	u32 status;
 
-	probe_enter(&hook_service_block.probe);
+	probe_enter(&umacct_hook_service_block.probe);
 	if (unlikely(current->flags & PF_KTHREAD) && !memcg_active())
-		memcg = memcg_of(original_block_va_space(block));
+		memcg = memcg_of(umacct_original_block_va_space(block));
 	if (memcg)
 		memcg_set_active(memcg);
-	status = original_service_block(processor, block, retry, context);
+	status = umacct_original_service_block(processor, block, retry, context);
 	if (memcg) {
 		memcg_set_active(NULL);
 		memcg_put(memcg);
 	}
-	probe_leave(&hook_service_block.probe);
+	probe_leave(&umacct_hook_service_block.probe);
 	return status;
 }
 
 /**
- * va_space_forget() - forget all VA spaces: the driver is gone, or no longer followed
+ * umacct_va_space_forget() - forget all VA spaces: the driver is gone, or no longer followed
  *
  * Context: may sleep; no hook here is armed.
  */
-void va_space_forget(void)
+void umacct_va_space_forget(void)
 {
 	struct hlist_node *next;
 	struct maker *maker;
@@ -176,13 +362,13 @@ void va_space_forget(void)
 
 	for (i = 0; i < ARRAY_SIZE(makers); i++) {
 		hlist_for_each_entry_safe(maker, next, &makers[i], node) {
-			hlist_del(&maker->node);
+			unlist_locked(maker);
 			free_maker(maker);
 		}
 	}
 }
 
-struct hook hook_va_space_create = {
+struct hook umacct_hook_va_space_create = {
 	.name = "make VA space",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
@@ -193,7 +379,7 @@ struct hook hook_va_space_create = {
 	},
 };
 
-struct hook hook_va_space_destroy = {
+struct hook umacct_hook_va_space_destroy = {
 	.name = "remove VA space",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
@@ -204,13 +390,58 @@ struct hook hook_va_space_destroy = {
 	},
 };
 
-struct hook hook_service_block = {
+struct hook umacct_hook_create_group = {
+	.name = "make range group",
+	.module = HOOK_UVM,
+	.layouts = UVM_LAYOUTS,
+	.limits = true,
+	.probe = {
+		.symbol = "nvidia_uvm:uvm_api_create_range_group",
+		REDIRECT(create_group),
+	},
+};
+
+struct hook umacct_hook_destroy_group = {
+	.name = "remove range group",
+	.module = HOOK_UVM,
+	.layouts = UVM_LAYOUTS,
+	.limits = true,
+	.probe = {
+		.symbol = "nvidia_uvm:uvm_api_destroy_range_group",
+		REDIRECT(destroy_group),
+	},
+};
+
+struct hook umacct_hook_assign_range = {
+	.name = "assign to range group",
+	.module = HOOK_UVM,
+	.layouts = UVM_LAYOUTS,
+	.limits = true,
+	.calls = {
+		{
+			.symbol = "nvidia_uvm:uvm_range_group_range_iter_first",
+			.entry = &umacct_original_first_assigned_entry,
+		},
+		{
+			.symbol = "nvidia_uvm:uvm_range_group_range_iter_next",
+			.entry = &umacct_original_next_assigned_entry,
+		},
+	},
+	.probe = {
+		.symbol = "nvidia_uvm:uvm_range_group_assign_range",
+		REDIRECT(assign_range),
+	},
+};
+
+struct hook umacct_hook_service_block = {
 	.name = "serve fault",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
 	.limits = true,
-	.calls = "nvidia_uvm:uvm_va_block_get_va_space",
-	.calls_entry = &original_block_va_space_entry,
+	.calls = { {
+		.symbol = "nvidia_uvm:uvm_va_block_get_va_space",
+		.entry = &umacct_original_block_va_space_entry,
+	} },
 	.probe = {
 		.symbol = "nvidia_uvm:uvm_va_block_service_locked",
 		REDIRECT(service_block),

@@ -4,10 +4,13 @@
 
 #include "hooks/hook.h"
 
-extern struct hook hook_va_space_create;
-extern struct hook hook_va_space_destroy;
-extern struct hook hook_service_block;
+extern struct hook umacct_hook_va_space_create;
+extern struct hook umacct_hook_va_space_destroy;
+extern struct hook umacct_hook_create_group;
+extern struct hook umacct_hook_destroy_group;
+extern struct hook umacct_hook_assign_range;
+extern struct hook umacct_hook_service_block;
 
-void va_space_forget(void);
+void umacct_va_space_forget(void);
 
 #endif /* UMACCT_VA_SPACE_H */

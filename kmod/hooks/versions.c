@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The versions of the driver that are known. This is the only place that names
- * them: a new one is a row in the table. Before there is one, an administrator can say
- * which known one a driver is like.
+ * Which of the known versions a driver is; series.h has them. Before there is a row for one,
+ * an administrator can say which known one it is like.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -10,43 +9,13 @@
 
 #include "hooks/versions.h"
 
-/*
- * As selftests/sizes measures them: with 535.261 on x86_64, with 550.163 on x86_64 and arm64,
- * which differ by 3 % at most, and with 580.142 on x86_64. 590 and later are taken to be like
- * 580. A page's is by the source: an entry of 32 bytes and its address, from 580 on an entry of
- * 16 bytes. Measured are 8 more up to 550: an array that is followed by size where it is large.
- * A client's is with the open file that it takes, and 5 % more for what the slab allocator loses
- * between objects.
- */
-#define SIZES_535						\
-	{ .page = 40, .object = 3600, .client = 6100, .va_space = 33300,	\
-	  .external = 1940, .managed = 2240, .block = 1090 }
-#define SIZES_550						\
-	{ .page = 40, .object = 3600, .client = 6100, .va_space = 22900,	\
-	  .external = 16420, .managed = 16760, .block = 3220 }
-#define SIZES_580						\
-	{ .page = 16, .object = 2760, .client = 4200, .va_space = 22900,	\
-	  .external = 16400, .managed = 800, .block = 3270 }
-
-/* From the source of the series' releases. */
-static const struct series {
-	unsigned int first, last;
-	unsigned int layouts;
-	bool page_pools;
-	struct driver_sizes sizes;
-} known_series[] = {
-	{ 515, 525, LAYOUT_ALLOC_8,                   false, SIZES_535 },
-	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  false, SIZES_535 },
-	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_550 },
-	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_580 },
-	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, true,  SIZES_580 },
-};
+static const struct series known_series[] = KNOWN_SERIES;
 
 static unsigned int like_series;
 module_param(like_series, uint, 0444);
-MODULE_PARM_DESC(like_series, "take a driver for one of this series (e.g. 580), whatever it says");
+MODULE_PARM_DESC(like_series, "treat every driver as one of this series (e.g. 580)");
 
-struct driver_profile driver_profiles[HOOK_MODULES];
+struct driver_profile umacct_driver_profiles[HOOK_MODULES];
 
 static const struct series *find_series(unsigned int number)
 {
@@ -59,15 +28,15 @@ static const struct series *find_series(unsigned int number)
 }
 
 /**
- * driver_identify() - find out what is known of a driver
+ * umacct_driver_identify() - find out what is known of a driver
  * @profile: filled in
  * @mod: the driver's module
  *
- * Context: under hook_lock().
+ * Context: under umacct_hook_lock().
  * Return: false if its version isn't known, and nobody says which it is like; @profile
  *	says so.
  */
-bool driver_identify(struct driver_profile *profile, const struct module *mod)
+bool umacct_driver_identify(struct driver_profile *profile, const struct module *mod)
 {
 	const struct series *series = NULL, *like = NULL;
 	unsigned int number;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Views: what tasks are told about the machine's memory. What is free is what the driver
- * could have: programs that ask take MemFree for that, though most of the memory may hold
- * page cache, which the kernel gives back. Where a limit binds, it is what is left of it.
+ * Views: what tasks read about the machine's memory. They report as free what is available to
+ * the driver, because programs take MemFree for that although most of the memory may hold page
+ * cache that can be reclaimed. Where a limit binds, they report what is left of it.
  *
  * sysinfo(2), /proc/meminfo and a node's meminfo get their figures from
  * si_meminfo(), si_mem_available() and si_meminfo_node(). So do parts of the
@@ -24,10 +24,10 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
+#include "hooks/possible.h"
 #include "hooks/view.h"
-#include "ledger/account.h"
 #include "ledger/limit.h"
-#include "ledger/lock.h"
+#include "ledger/read.h"
 #include "ledger/settings.h"
 
 DECLARE_REDIRECT(void, si_meminfo, (struct sysinfo *val));
@@ -97,7 +97,7 @@ static bool is_answer(unsigned long return_address)
 }
 
 /**
- * struct view - what the current task is told, in pages
+ * struct view - the figures reported to the current task, in pages
  * @limited: a hard limit binds it
  * @total: no more than this
  * @free: what it could have
@@ -108,35 +108,30 @@ struct view {
 	unsigned long free;
 };
 
+/* Calls the original: the hook would find that this caller gets no view anyway. */
+static long mem_available(void)
+{
+	return likely(READ_ONCE(umacct_original_si_mem_available_entry)) ?
+	       umacct_original_si_mem_available() : si_mem_available();
+}
+
 static bool view_of_current(struct view *view)
 {
-	u64 left = UMACCT_UNLIMITED, effective, available, reserve;
-	struct account *account;
-	bool asked = false;
+	struct account_bounds bounds;
+	u64 available;
 
 	if ((current->flags & PF_KTHREAD) || !current->mm)
 		return false;
 	rcu_read_lock();
-	raw_spin_lock_irq(&ledger_lock);
-	account = account_nearest_locked(task_dfl_cgroup(current));
-	account_update_locked(account);
-	effective = account->effective;
-	reserve = settings.reserve;
-	for (; account; account = account->parent) {
-		asked |= account->settings.view;
-		if (account->settings.hard != UMACCT_UNLIMITED)
-			left = min(left, account->settings.hard -
-					 min(account->settings.hard, account->usage));
-	}
-	raw_spin_unlock_irq(&ledger_lock);
+	umacct_read_bounds(task_dfl_cgroup(current), &bounds);
 	rcu_read_unlock();
-	if (!asked)
+	if (!bounds.view)
 		return false;
-	available = limit_available();
-	available -= min(available, reserve);
-	view->limited = effective != UMACCT_UNLIMITED;
-	view->total = min_t(u64, effective >> PAGE_SHIFT, ULONG_MAX);
-	view->free = min(left, available) >> PAGE_SHIFT;
+	available = umacct_limit_available_of(mem_available());
+	available -= min(available, bounds.reserve);
+	view->limited = bounds.effective != UMACCT_UNLIMITED;
+	view->total = min_t(u64, bounds.effective >> PAGE_SHIFT, ULONG_MAX);
+	view->free = min(bounds.left, available) >> PAGE_SHIFT;
 	return true;
 }
 
@@ -151,42 +146,42 @@ static void change_answer(struct sysinfo *val, const struct view *view)
 	val->bufferram -= view->limited ? val->bufferram : min(val->bufferram, moved);
 }
 
-void replace_si_meminfo(struct sysinfo *val)
+void umacct_replace_si_meminfo(struct sysinfo *val)
 {
 	struct view view;
 
-	probe_enter(&hook_si_meminfo.probe);
-	original_si_meminfo(val);
+	probe_enter(&umacct_hook_si_meminfo.probe);
+	umacct_original_si_meminfo(val);
 	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
 		change_answer(val, &view);
-	probe_leave(&hook_si_meminfo.probe);
+	probe_leave(&umacct_hook_si_meminfo.probe);
 }
 
-void replace_si_meminfo_node(struct sysinfo *val, int nid)
+void umacct_replace_si_meminfo_node(struct sysinfo *val, int nid)
 {
 	struct view view;
 
-	probe_enter(&hook_si_meminfo_node.probe);
-	original_si_meminfo_node(val, nid);
+	probe_enter(&umacct_hook_si_meminfo_node.probe);
+	umacct_original_si_meminfo_node(val, nid);
 	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view)) {
-		/* What could be had is not known by node. */
+		/* What is available is not known for each node. */
 		if (num_online_nodes() > 1)
 			view.free = min(view.free, val->freeram);
 		change_answer(val, &view);
 	}
-	probe_leave(&hook_si_meminfo_node.probe);
+	probe_leave(&umacct_hook_si_meminfo_node.probe);
 }
 
-long replace_si_mem_available(void)
+long umacct_replace_si_mem_available(void)
 {
 	struct view view;
 	long available;
 
-	probe_enter(&hook_si_mem_available.probe);
-	available = original_si_mem_available();
+	probe_enter(&umacct_hook_si_mem_available.probe);
+	available = umacct_original_si_mem_available();
 	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
 		available = view.free;
-	probe_leave(&hook_si_mem_available.probe);
+	probe_leave(&umacct_hook_si_mem_available.probe);
 	return available;
 }
 
@@ -256,7 +251,7 @@ static void change_caches(char *text, size_t len, unsigned long kib)
 	take_from(text, len, "SReclaimable:", &kib);
 }
 
-int replace_meminfo_proc_show(struct seq_file *seq, void *unused)
+int umacct_replace_meminfo_proc_show(struct seq_file *seq, void *unused)
 {
 	size_t start = seq->count, width;
 	unsigned long kib = ULONG_MAX;
@@ -264,8 +259,8 @@ int replace_meminfo_proc_show(struct seq_file *seq, void *unused)
 	char *number;
 	int err;
 
-	probe_enter(&hook_meminfo_proc_show.probe);
-	err = original_meminfo_proc_show(seq, unused);
+	probe_enter(&umacct_hook_meminfo_proc_show.probe);
+	err = umacct_original_meminfo_proc_show(seq, unused);
 	/* What does not fit is asked for again. */
 	if (err || seq_has_overflowed(seq) || !view_of_current(&view))
 		goto out;
@@ -278,43 +273,43 @@ int replace_meminfo_proc_show(struct seq_file *seq, void *unused)
 	}
 	change_caches(seq->buf + start, seq->count - start, kib);
 out:
-	probe_leave(&hook_meminfo_proc_show.probe);
+	probe_leave(&umacct_hook_meminfo_proc_show.probe);
 	return err;
 }
 
 /* Is there any account that asks for a view? */
 static bool view_wanted(void)
 {
-	return READ_ONCE(settings.views);
+	return READ_ONCE(umacct_settings.views);
 }
 
 static const struct hook *const view_hooks[] = {
-	&hook_si_meminfo,
-	&hook_si_mem_available,
-	&hook_si_meminfo_node,
-	&hook_meminfo_proc_show,
+	&umacct_hook_si_meminfo,
+	&umacct_hook_si_mem_available,
+	&umacct_hook_si_meminfo_node,
+	&umacct_hook_meminfo_proc_show,
 };
 
 /**
- * view_possible() - can views be switched on?
+ * umacct_view_possible() - can views be switched on?
  * @why: set to a sentence if not
  *
- * Context: may sleep; under hook_lock().
+ * Context: may sleep; under umacct_hook_lock().
  */
-bool view_possible(const char **why)
+bool umacct_view_possible(const char **why)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(view_hooks); i++) {
-		if (hook_possible(view_hooks[i]))
+		if (umacct_hook_possible(view_hooks[i]))
 			continue;
-		*why = "the kernel's functions that tell how much memory there is can't be hooked";
+		*why = "the kernel's functions that report memory cannot be hooked";
 		return false;
 	}
 	return true;
 }
 
-struct hook hook_si_meminfo = {
+struct hook umacct_hook_si_meminfo = {
 	.name = "view",
 	.module = HOOK_KERNEL,
 	.wanted = view_wanted,
@@ -324,7 +319,7 @@ struct hook hook_si_meminfo = {
 	},
 };
 
-struct hook hook_si_mem_available = {
+struct hook umacct_hook_si_mem_available = {
 	.name = "view of what is available",
 	.module = HOOK_KERNEL,
 	.wanted = view_wanted,
@@ -334,7 +329,7 @@ struct hook hook_si_mem_available = {
 	},
 };
 
-struct hook hook_si_meminfo_node = {
+struct hook umacct_hook_si_meminfo_node = {
 	.name = "view of a node",
 	.module = HOOK_KERNEL,
 	.wanted = view_wanted,
@@ -344,7 +339,7 @@ struct hook hook_si_meminfo_node = {
 	},
 };
 
-struct hook hook_meminfo_proc_show = {
+struct hook umacct_hook_meminfo_proc_show = {
 	.name = "view of caches",
 	.module = HOOK_KERNEL,
 	.wanted = view_wanted,

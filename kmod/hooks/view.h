@@ -4,11 +4,9 @@
 
 #include "hooks/hook.h"
 
-extern struct hook hook_si_meminfo;
-extern struct hook hook_si_mem_available;
-extern struct hook hook_si_meminfo_node;
-extern struct hook hook_meminfo_proc_show;
-
-bool view_possible(const char **why);
+extern struct hook umacct_hook_si_meminfo;
+extern struct hook umacct_hook_si_mem_available;
+extern struct hook umacct_hook_si_meminfo_node;
+extern struct hook umacct_hook_meminfo_proc_show;
 
 #endif /* UMACCT_VIEW_H */

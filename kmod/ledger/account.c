@@ -19,8 +19,8 @@
 
 #include "ledger/account.h"
 #include "ledger/count.h"
+#include "ledger/hash_table.h"
 #include "ledger/lock.h"
-#include "ledger/table.h"
 
 /* The kernel keeps more for a cgroup than a sixteenth of this. */
 #define BYTES_PER_BUCKET	SZ_256K
@@ -28,77 +28,116 @@
 /* A path must fit into a netlink message with all the rest; longer ones are not told. */
 #define ACCOUNT_PATH_MAX	2048
 
-struct account *account_root;
-struct rows account_rows;
-bool account_removal_is_told;
-u32 account_generation = 1;
+struct account __rcu *umacct_account_guarantees[ACCOUNT_GUARANTEES_MAX];
+struct account *umacct_account_root;
+struct rows umacct_account_rows;
+bool umacct_account_removal_is_traced;
+u32 umacct_account_generation = 1;
 
-static struct table account_table;
+static struct hash_table account_table;
 
 /**
- * account_find_locked() - look an account up
+ * umacct_account_find_locked() - look an account up
  * @id: cgroup id
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: the account, without a reference, or NULL.
  */
-struct account *account_find_locked(u64 id)
+struct account *umacct_account_find_locked(u64 id)
 {
 	struct account *account;
 
-	lockdep_assert_held(&ledger_lock);
-	hlist_for_each_entry(account, table_bucket(&account_table, id), hash)
+	lockdep_assert_held(&umacct_ledger_lock);
+	hlist_for_each_entry(account, hash_table_bucket(&account_table, id), hash)
 		if (account->id == id)
 			return account;
 	return NULL;
 }
 
 /**
- * account_after_locked() - the next account, in order of creation
+ * umacct_account_after_locked() - the next account, in order of creation
  * @seq: number of the last one's row, 0 for none
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: the account, without a reference, or NULL.
  */
-struct account *account_after_locked(u64 seq)
+struct account *umacct_account_after_locked(u64 seq)
 {
-	struct row *row = row_after_locked(&account_rows, seq);
+	struct row *row = umacct_row_after_locked(&umacct_account_rows, seq);
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	return row ? container_of(row, struct account, row) : NULL;
 }
 
 /**
- * account_put_locked() - drop a reference
- * @account: the account; freed if this was the last one, with those ancestors
- *	that only it kept
+ * umacct_account_get() - look an account up
+ * @id: cgroup id
  *
- * Freeing takes its time, so it is left to RCU.
- *
- * Context: ledger_lock held.
+ * Context: an RCU reader.
+ * Return: the account with a reference, or NULL. It may be offline already.
  */
-void account_put_locked(struct account *account)
+struct account *umacct_account_get(u64 id)
 {
-	lockdep_assert_held(&ledger_lock);
-	while (account && !--account->refs) {
-		struct account *parent = account->parent;
+	struct account *account;
 
-		kfree_rcu(account, rcu);
-		account = parent;
-	}
+	hlist_for_each_entry_rcu(account, hash_table_bucket(&account_table, id), hash,
+				 rcu_read_lock_any_held())
+		if (account->id == id)
+			return atomic_inc_not_zero(&account->refs) ? account : NULL;
+	return NULL;
 }
 
 /**
- * account_put() - drop a reference
+ * umacct_account_free() - the last reference was dropped; see account_put()
+ * @account: freed, with those ancestors that only it kept
+ *
+ * Freeing takes its time, so it is left to RCU.
+ *
+ * Context: any.
+ */
+void umacct_account_free(struct account *account)
+{
+	struct account *parent;
+
+	do {
+		parent = account->parent;
+		kfree_rcu(account, rcu);
+		account = parent;
+	} while (account && atomic_dec_and_test(&account->refs));
+}
+
+/**
+ * umacct_account_held_locked() - what an account holds
+ * @account: the account
+ * @held: filled in
+ *
+ * Context: umacct_ledger_lock held.
+ */
+void umacct_account_held_locked(const struct account *account, struct held *held)
+{
+	lockdep_assert_held(&umacct_ledger_lock);
+	held_read(held, account->booked, account->booked_charged, &account->managed);
+	held->local = min(held->usage,
+			  account->booked_local + held_count(&account->managed_local));
+}
+
+/**
+ * umacct_account_pass_on_local() - what an account that is offline holds of managed memory
+ *	itself is its nearest online ancestor's
  * @account: the account
  *
- * Context: ledger_lock not held.
+ * Context: an RCU reader, or umacct_ledger_lock held.
  */
-void account_put(struct account *account)
+void umacct_account_pass_on_local(struct account *account)
 {
-	raw_spin_lock_irq(&ledger_lock);
-	account_put_locked(account);
-	raw_spin_unlock_irq(&ledger_lock);
+	do {
+		s64 bytes = atomic64_xchg(&account->managed_local, 0);
+
+		account = account_nearest_online(account);
+		atomic64_add(bytes, &account->managed_local);
+		/* As in account_add_managed_local(). */
+		smp_mb__after_atomic();
+	} while (!READ_ONCE(account->online));
 }
 
 static struct account *account_alloc(struct cgroup *cgrp)
@@ -124,27 +163,27 @@ static struct account *account_alloc(struct cgroup *cgrp)
 	account->settings = NO_SETTINGS;
 	account->online = true;
 	INIT_LIST_HEAD(&account->members);
-	INIT_LIST_HEAD(&account->untold.list);
-	account->refs = 1;
+	INIT_LIST_HEAD(&account->pending.list);
+	atomic_set(&account->refs, 1);
 out:
 	kfree(path);
 	return account;
 }
 
 /**
- * account_inherit_locked() - work out what follows from an account's ancestors; see
+ * umacct_account_inherit_locked() - work out what follows from an account's ancestors; see
  *	account_update_locked()
  * @account: the account
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void account_inherit_locked(struct account *account)
+void umacct_account_inherit_locked(struct account *account)
 {
 	enum umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
 	const struct account *at;
 
-	lockdep_assert_held(&ledger_lock);
-	account->settings_at = settings.state;
+	lockdep_assert_held(&umacct_ledger_lock);
+	account->settings_at = umacct_settings.state;
 	account->effective = UMACCT_UNLIMITED;
 	for (at = account; at; at = at->parent) {
 		/* Of equal limits the highest counts. */
@@ -155,48 +194,66 @@ void account_inherit_locked(struct account *account)
 		if (charge == UMACCT_CHARGE_INHERIT)
 			charge = at->settings.charge;
 	}
-	account->charge_effective = charge == UMACCT_CHARGE_INHERIT ? settings.charge_default :
-								      charge == UMACCT_CHARGE_ON;
+	account->charge_effective = charge == UMACCT_CHARGE_INHERIT ?
+				    umacct_settings.charge_default : charge == UMACCT_CHARGE_ON;
+}
+
+static void list_guarantee_locked(struct account *account, bool has_one)
+{
+	struct account *from = has_one ? NULL : account;
+	unsigned int i;
+
+	for (i = 0; i < ACCOUNT_GUARANTEES_MAX; i++) {
+		if (rcu_access_pointer(umacct_account_guarantees[i]) == from) {
+			rcu_assign_pointer(umacct_account_guarantees[i], has_one ? account : NULL);
+			return;
+		}
+	}
 }
 
 /**
- * account_configure_locked() - change an account's settings
+ * umacct_account_configure_locked() - change an account's settings
  * @account: the account
- * @to: all of them
+ * @to: all of them; a guarantee that is new is one of ACCOUNT_GUARANTEES_MAX at the most
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void account_configure_locked(struct account *account, const struct account_settings *to)
+void umacct_account_configure_locked(struct account *account, const struct account_settings *to)
 {
-	lockdep_assert_held(&ledger_lock);
-	settings_count_locked(&account->settings, -1);
-	account->settings = *to;
-	settings_count_locked(&account->settings, 1);
+	enum setting_id id;
+
+	lockdep_assert_held(&umacct_ledger_lock);
+	if (!account->settings.keep != !to->keep)
+		list_guarantee_locked(account, to->keep);
+	umacct_settings_count_locked(&account->settings, -1);
+	for (id = 0; id < NR_SETTINGS; id++)
+		umacct_setting_write(&account->settings, id, umacct_setting_read(to, id));
+	umacct_settings_count_locked(&account->settings, 1);
 }
 
 static void account_add_locked(struct account *account, struct cgroup *cgrp)
 {
-	lockdep_assert_held(&ledger_lock);
-	/* Nobody may be left to say that it goes. */
-	if (account_removal_is_told)
+	lockdep_assert_held(&umacct_ledger_lock);
+	/* Without the tracepoint, its removal would not be noticed. */
+	if (umacct_account_removal_is_traced)
 		account->cgrp = cgrp;
 	if (cgroup_parent(cgrp)) {
-		account->parent = account_find_locked(cgroup_id(cgroup_parent(cgrp)));
-		account->parent->refs++;
+		account->parent = umacct_account_find_locked(cgroup_id(cgroup_parent(cgrp)));
+		account_hold(account->parent);
 	} else {
-		account_root = account;
+		umacct_account_root = account;
 	}
 	account->settings_at = U64_MAX;
-	hlist_add_head(&account->hash, table_bucket(&account_table, account->id));
-	row_add_locked(&account_rows, &account->row);
+	hlist_add_head_rcu(&account->hash, hash_table_bucket(&account_table, account->id));
+	umacct_row_add_locked(&umacct_account_rows, &account->row);
 }
 
 static bool is_needed_locked(struct cgroup *cgrp)
 {
-	lockdep_assert_held(&ledger_lock);
-	/* It is cleared first, and account_offline_locked() called then. */
+	lockdep_assert_held(&umacct_ledger_lock);
+	/* It is cleared first, and umacct_account_offline_locked() called then. */
 	return (data_race(cgrp->self.flags) & CSS_ONLINE) &&
-	       !account_find_locked(cgroup_id(cgrp));
+	       !umacct_account_find_locked(cgroup_id(cgrp));
 }
 
 /* Has the account of a cgroup made, if it is online; its parent's is there. */
@@ -205,52 +262,52 @@ static bool account_make(struct cgroup *cgrp)
 	struct account *fresh;
 	bool needed;
 
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 	needed = is_needed_locked(cgrp);
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	if (!needed)
 		return true;
 	fresh = account_alloc(cgrp);
 	if (!fresh)
 		return false;
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 	if (is_needed_locked(cgrp)) {
 		account_add_locked(fresh, cgrp);
 		fresh = NULL;
 	}
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	kfree(fresh);
 	return true;
 }
 
 /**
- * account_nearest_locked() - the account of a cgroup or of its nearest ancestor that
+ * umacct_account_nearest_locked() - the account of a cgroup or of its nearest ancestor that
  *	has one
  * @cgrp: a cgroup of the v2 hierarchy that can't be freed meanwhile
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: the account, without a reference. The root always has one.
  */
-struct account *account_nearest_locked(struct cgroup *cgrp)
+struct account *umacct_account_nearest_locked(struct cgroup *cgrp)
 {
 	struct account *account;
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	cgrp = account_cgroup(cgrp);
-	while (!(account = account_find_locked(cgroup_id(cgrp))))
+	while (!(account = umacct_account_find_locked(cgroup_id(cgrp))))
 		cgrp = cgroup_parent(cgrp);
 	return account;
 }
 
 /**
- * account_create() - the account of a cgroup, made if need be
+ * umacct_account_create() - the account of a cgroup, made if need be
  * @cgrp: a cgroup of the v2 hierarchy that the caller holds, see account_cgroup()
  *
- * Context: may sleep; ledger_lock not held.
+ * Context: may sleep; umacct_ledger_lock not held.
  * Return: the account with a reference, or that of the nearest online ancestor if the
  *	cgroup was removed; NULL if memory ran out.
  */
-struct account *account_create(struct cgroup *cgrp)
+struct account *umacct_account_create(struct cgroup *cgrp)
 {
 	struct account *account;
 	int level;
@@ -258,22 +315,22 @@ struct account *account_create(struct cgroup *cgrp)
 	for (level = 0; level <= cgrp->level; level++)
 		if (!account_make(cgroup_ancestor(cgrp, level)))
 			return NULL;
-	raw_spin_lock_irq(&ledger_lock);
-	account = account_nearest_locked(cgrp);
-	account->refs++;
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	account = umacct_account_nearest_locked(cgrp);
+	account_hold(account);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return account;
 }
 
 /**
- * account_open() - the account of a cgroup id, made if need be
+ * umacct_account_open() - the account of a cgroup id, made if need be
  * @id: cgroup id
  *
- * Context: may sleep; ledger_lock not held.
+ * Context: may sleep; umacct_ledger_lock not held.
  * Return: the account with a reference; -ENOENT if the caller's cgroup namespace
  *	has no such cgroup, -E2BIG if it is too deep to have one, or -ENOMEM.
  */
-struct account *account_open(u64 id)
+struct account *umacct_account_open(u64 id)
 {
 	struct account *account;
 	struct cgroup *cgrp;
@@ -285,7 +342,7 @@ struct account *account_open(u64 id)
 		cgroup_put(cgrp);
 		return ERR_PTR(-E2BIG);
 	}
-	account = account_create(cgrp);
+	account = umacct_account_create(cgrp);
 	cgroup_put(cgrp);
 	if (account && account->id != id) {
 		account_put(account);
@@ -295,74 +352,78 @@ struct account *account_open(u64 id)
 }
 
 /**
- * account_offline_locked() - a cgroup was removed
+ * umacct_account_offline_locked() - a cgroup was removed
  * @account: its account, which is online; freed unless it is referenced
  *
  * Its settings go; what it holds is its nearest online ancestor's from now on.
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void account_offline_locked(struct account *account)
+void umacct_account_offline_locked(struct account *account)
 {
 	struct account *to;
 
-	lockdep_assert_held(&ledger_lock);
-	account_configure_locked(account, &NO_SETTINGS);
-	hlist_del(&account->hash);
-	row_remove_locked(&account_rows, &account->row);
-	account->online = false;
+	lockdep_assert_held(&umacct_ledger_lock);
+	umacct_account_configure_locked(account, &NO_SETTINGS);
+	hlist_del_rcu(&account->hash);
+	umacct_row_remove_locked(&umacct_account_rows, &account->row);
+	WRITE_ONCE(account->online, false);
 	account->cgrp = NULL;
+	/* Pairs with the barrier in account_add_managed_local(). */
+	smp_mb();
+	/* Removing cgroups that hold nothing must not interrupt dumps for ever. */
+	if (account->booked_local || atomic64_read(&account->managed_local))
+		umacct_account_generation = (umacct_account_generation + 1) ?: 1;
+	umacct_account_pass_on_local(account);
 	to = account_nearest_online(account);
-	/* Who removes cgroups that hold nothing keeps no reader from coming to an end. */
-	if (account->local)
-		account_generation = (account_generation + 1) ?: 1;
-	to->local += account->local;
+	to->booked_local += account->booked_local;
 	to->clients += account->clients;
-	account_put_locked(account);
+	account_put(account);
 }
 
 /**
- * account_shorten_locked() - let go of a removed account's removed ancestors
+ * umacct_account_shorten_locked() - let go of a removed account's removed ancestors
  * @account: what somebody's memory keeps
  *
  * Of a chain of removed cgroups nobody needs more than the lowest: else a page would keep
  * as many accounts as its tenant nests cgroups.
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void account_shorten_locked(struct account *account)
+void umacct_account_shorten_locked(struct account *account)
 {
-	struct account *from = account->parent;
+	struct account *from = account->parent, *to;
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	if (account->online || from->online)
 		return;
 	/* What is under way stays in the usage of those that are skipped: nobody looks. */
-	account->parent = account_nearest_online(from);
-	account->parent->refs++;
-	account_put_locked(from);
+	to = account_nearest_online(from);
+	account_hold(to);
+	WRITE_ONCE(account->parent, to);
+	account_put(from);
 }
 
 /**
- * account_init() - make the table of accounts
+ * umacct_account_init() - make the table of accounts
  *
  * Context: module initialisation.
  * Return: 0 or an error.
  */
-int account_init(void)
+int umacct_account_init(void)
 {
-	return table_init(&account_table, BYTES_PER_BUCKET);
+	return umacct_hash_table_init(&account_table, BYTES_PER_BUCKET);
 }
 
 /**
- * account_make_root() - make the root's account
+ * umacct_account_make_root() - make the root's account
  *
  * Context: module initialisation; it is decided whether the removal of cgroups is told.
  * Return: 0 or an error.
  */
-int account_make_root(void)
+int umacct_account_make_root(void)
 {
-	struct account *root = account_create(&cgrp_dfl_root.cgrp);
+	struct account *root = umacct_account_create(&cgrp_dfl_root.cgrp);
 
 	if (!root)
 		return -ENOMEM;
@@ -371,23 +432,23 @@ int account_make_root(void)
 }
 
 /**
- * account_exit() - free every account
+ * umacct_account_exit() - free every account
  *
  * Context: module exit; nobody else uses the ledger any more.
  */
-void account_exit(void)
+void umacct_account_exit(void)
 {
 	struct account *account;
 
 	do {
-		raw_spin_lock_irq(&ledger_lock);
-		account = account_after_locked(0);
+		raw_spin_lock_irq(&umacct_ledger_lock);
+		account = umacct_account_after_locked(0);
 		if (account) {
-			row_remove_locked(&account_rows, &account->row);
+			umacct_row_remove_locked(&umacct_account_rows, &account->row);
 			kfree_rcu(account, rcu);
 		}
-		raw_spin_unlock_irq(&ledger_lock);
+		raw_spin_unlock_irq(&umacct_ledger_lock);
 		cond_resched();
 	} while (account);
-	table_exit(&account_table);
+	umacct_hash_table_exit(&account_table);
 }

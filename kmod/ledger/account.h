@@ -2,45 +2,55 @@
 #ifndef UMACCT_ACCOUNT_H
 #define UMACCT_ACCOUNT_H
 
+#include <linux/atomic.h>
 #include <linux/cgroup.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
+#include "ledger/held.h"
 #include "ledger/row.h"
 #include "ledger/settings.h"
-#include "ledger/untold.h"
+#include "ledger/pending.h"
 
 /**
  * struct account - what the tasks of a cgroup hold
  * @id: the cgroup's
  * @parent: the account of the parent cgroup, NULL for the root's; referenced
- * @usage: bytes held in the whole subtree; with what is under way, where a limit may apply
- * @settings: changed by account_configure_locked() only
+ * @booked: bytes held in the whole subtree but for managed memory; with what is under way,
+ *	where a limit may apply
+ * @booked_local: the part of @booked that tasks of this cgroup hold, and of removed ones
+ *	below it
+ * @booked_charged: the part of @booked that the kernel's memory controller sees
+ * @managed: what is held of managed memory in the whole subtree, with what is under way
+ * @managed_local: the part of it that is as @booked_local. Where the cgroup was removed it is
+ *	on its way to another account; see account_add_managed_local()
+ * @settings: changed by umacct_account_configure_locked() only
  * @effective: the lowest hard limit from here up to the root; see
  *	account_update_locked()
  * @effective_id: the account that sets it
  * @charge_effective: what follows from the settings of this account and its ancestors
  * @settings_at: the state of all settings that the three are worked out from
  * @online: the cgroup was not removed; see account_nearest_online()
- * @over_soft: @usage is above the soft limit, and an event has said so
- * @local: bytes held by tasks of this cgroup, and of removed ones below it
+ * @over_soft: the usage is above the soft limit, and an event has said so
  * @level: the cgroup's depth; the root's is 0
  * @refs: one for being listed, one from each child, client, record, unsent
  *	event and call under way
- * @row: in account_rows, parents before children
+ * @row: in umacct_account_rows, parents before children
  * @cgrp: the cgroup, not referenced; NULL from its removal on
  * @members: its clients
  * @nr_members: how many
- * @untold: see event.c
+ * @pending: see event.c
  * @path: the cgroup's path from the root of the hierarchy
  *
- * The other members are the UMACCT_A_ACCOUNT_* attributes of the same name.
+ * The other members are the UMACCT_A_ACCOUNT_* attributes of the same name. All are guarded by
+ * umacct_ledger_lock but @managed, @managed_local, @peak and @refs.
  */
 struct account {
 	u64 id;
 	struct account *parent;
-	u64 usage;
+	u64 booked;
+	struct managed managed;
 	u64 peak;
 	struct account_settings settings;
 	u64 effective;
@@ -49,13 +59,14 @@ struct account {
 	bool charge_effective;
 	bool online;
 	bool over_soft;
-	u64 local;
-	u64 charged;
-	u64 managed;
+	u64 booked_local;
+	u64 booked_charged;
+	atomic64_t managed_local;
 	u64 metadata;
 	u64 allocs;
 	u64 frees;
 	u64 failures;
+	u64 failed;
 	u64 refusals;
 	u64 soft_count;
 	u64 hard_count;
@@ -65,26 +76,33 @@ struct account {
 	u64 alloc_time_max_ns;
 	u32 level;
 	u32 clients;
-	u32 refs;
+	atomic_t refs;
 	struct cgroup *cgrp;
 	struct hlist_node hash;
 	struct row row;
 	struct list_head members;
 	u32 nr_members;
-	struct untold untold;
+	struct pending pending;
 	struct rcu_head rcu;
 	char path[];
 };
 
-/* Guarded by ledger_lock. */
-extern struct account *account_root;
-extern struct rows account_rows;
+/* Guarded by umacct_ledger_lock. */
+extern struct account *umacct_account_root;
+extern struct rows umacct_account_rows;
+
+/*
+ * The accounts that have a guarantee, with gaps; changed under umacct_ledger_lock. Each
+ * allocation of others looks at them.
+ */
+#define ACCOUNT_GUARANTEES_MAX	64
+extern struct account __rcu *umacct_account_guarantees[ACCOUNT_GUARANTEES_MAX];
 
 /* Rises whenever what an account held becomes another's; never 0. */
-extern u32 account_generation;
+extern u32 umacct_account_generation;
 
 /* Set before there is any but the root's account. */
-extern bool account_removal_is_told;
+extern bool umacct_account_removal_is_traced;
 
 /*
  * Deeper cgroups count for their ancestor here: a branch is walked under the lock, and its
@@ -92,20 +110,23 @@ extern bool account_removal_is_told;
  */
 #define ACCOUNT_LEVEL_MAX	64
 
-int account_init(void);
-int account_make_root(void);
-void account_exit(void);
-struct account *account_find_locked(u64 id);
-struct account *account_after_locked(u64 seq);
-struct account *account_nearest_locked(struct cgroup *cgrp);
-struct account *account_create(struct cgroup *cgrp);
-struct account *account_open(u64 id);
-void account_put_locked(struct account *account);
-void account_put(struct account *account);
-void account_inherit_locked(struct account *account);
-void account_configure_locked(struct account *account, const struct account_settings *settings);
-void account_offline_locked(struct account *account);
-void account_shorten_locked(struct account *account);
+int umacct_account_init(void);
+int umacct_account_make_root(void);
+void umacct_account_exit(void);
+struct account *umacct_account_find_locked(u64 id);
+struct account *umacct_account_get(u64 id);
+struct account *umacct_account_after_locked(u64 seq);
+struct account *umacct_account_nearest_locked(struct cgroup *cgrp);
+struct account *umacct_account_create(struct cgroup *cgrp);
+struct account *umacct_account_open(u64 id);
+void umacct_account_free(struct account *account);
+void umacct_account_held_locked(const struct account *account, struct held *held);
+void umacct_account_pass_on_local(struct account *account);
+void umacct_account_inherit_locked(struct account *account);
+void umacct_account_configure_locked(struct account *account,
+				     const struct account_settings *settings);
+void umacct_account_offline_locked(struct account *account);
+void umacct_account_shorten_locked(struct account *account);
 
 /**
  * account_cgroup() - the cgroup whose account counts what is taken in a cgroup
@@ -125,14 +146,68 @@ static inline struct cgroup *account_cgroup(struct cgroup *cgrp)
  * account_nearest_online() - whom an account's memory counts for
  * @account: online or not
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held, or an RCU reader.
  * Return: the account itself, or its nearest online ancestor.
  */
 static inline struct account *account_nearest_online(struct account *account)
 {
-	while (unlikely(!account->online))
-		account = account->parent;
+	while (unlikely(!READ_ONCE(account->online)))
+		account = READ_ONCE(account->parent);
 	return account;
+}
+
+/**
+ * account_add_managed_local() - count managed memory that is held in a cgroup itself
+ * @account: the cgroup's account, which was online
+ * @bytes: how much more, or less than 0
+ *
+ * It comes to the nearest online ancestor of a cgroup that is removed meanwhile: either it is
+ * seen here that the account is offline, or umacct_account_offline_locked() finds it and
+ * passes it on.
+ *
+ * Context: an RCU reader.
+ */
+static inline void account_add_managed_local(struct account *account, s64 bytes)
+{
+	atomic64_add(bytes, &account->managed_local);
+	/* Pairs with the barrier in umacct_account_offline_locked(). */
+	smp_mb__after_atomic();
+	if (unlikely(!READ_ONCE(account->online)))
+		umacct_account_pass_on_local(account);
+}
+
+/**
+ * account_usage() - bytes held in the whole subtree
+ * @account: the account
+ *
+ * Context: any. With umacct_ledger_lock held, only managed memory comes and goes meanwhile.
+ */
+static inline u64 account_usage(const struct account *account)
+{
+	return READ_ONCE(account->booked) + managed_bytes(&account->managed);
+}
+
+/**
+ * account_hold() - take another reference
+ * @account: the account, on which the caller has one, or of which it holds the lock
+ *
+ * Context: any.
+ */
+static inline void account_hold(struct account *account)
+{
+	atomic_inc(&account->refs);
+}
+
+/**
+ * account_put() - drop a reference
+ * @account: the account, or NULL
+ *
+ * Context: any.
+ */
+static inline void account_put(struct account *account)
+{
+	if (account && unlikely(atomic_dec_and_test(&account->refs)))
+		umacct_account_free(account);
 }
 
 /**
@@ -142,12 +217,12 @@ static inline struct account *account_nearest_online(struct account *account)
  *
  * So a change of settings costs no walk over all accounts.
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
 static inline void account_update_locked(struct account *account)
 {
-	if (unlikely(account->settings_at != settings.state))
-		account_inherit_locked(account);
+	if (unlikely(account->settings_at != umacct_settings.state))
+		umacct_account_inherit_locked(account);
 }
 
 #endif /* UMACCT_ACCOUNT_H */

@@ -15,12 +15,12 @@ static struct account *attribution_account_there(bool uvm)
 {
 	struct account *account;
 
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 	/* Preemption is off, so the cgroup stays. */
-	account = account_find_locked(cgroup_id(attribution_cgroup(uvm)));
+	account = umacct_account_find_locked(cgroup_id(attribution_cgroup(uvm)));
 	if (account)
-		account->refs++;
-	raw_spin_unlock_irq(&ledger_lock);
+		account_hold(account);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return account;
 }
 
@@ -40,19 +40,19 @@ static struct account *attribution_account(bool uvm)
 	rcu_read_unlock();
 	if (!cgrp)
 		return NULL;
-	account = account_create(cgrp);
+	account = umacct_account_create(cgrp);
 	cgroup_put(cgrp);
 	return account;
 }
 
 /**
- * attribution_make() - see whom an allocation counts for that is its process's first on
+ * umacct_attribution_make() - see whom an allocation counts for that is its process's first on
  *	an account
  * @alloc: as attribution_find_locked() has it
  *
- * Context: process context, may sleep; ledger_lock not held.
+ * Context: process context, may sleep; umacct_ledger_lock not held.
  */
-void attribution_make(struct allocation *alloc)
+void umacct_attribution_make(struct allocation *alloc)
 {
 	struct account *account = attribution_account(alloc->uvm);
 	struct client *client, *there;
@@ -63,20 +63,20 @@ void attribution_make(struct allocation *alloc)
 		alloc->account = account;
 		return;
 	}
-	client = client_alloc(account);
+	client = umacct_client_alloc(account);
 	if (!client)
 		return;
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 	/* Other threads of the process may have been here meanwhile. */
 	there = client_find_locked(client->pid, account->id);
 	if (there) {
-		there->refs++;
-		client_put_locked(client);
+		atomic_inc(&there->refs);
+		client_put(client);
 		client = there;
 	} else {
-		client_add_locked(client);
+		umacct_client_add_locked(client);
 	}
 	alloc->client = client;
 	alloc->account = client->account;
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 }

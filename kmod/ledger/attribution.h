@@ -12,7 +12,7 @@
 #include "ledger/lock.h"
 #include "ledger/client.h"
 
-void attribution_make(struct allocation *alloc);
+void umacct_attribution_make(struct allocation *alloc);
 
 /*
  * The cgroup that an allocation counts for. nvidia-uvm works for another process at times, and
@@ -25,7 +25,8 @@ static inline struct cgroup *attribution_cgroup(bool uvm)
 		return account_cgroup(current->active_memcg->css.cgroup);
 #endif
 	return account_cgroup(rcu_dereference_check(current->cgroups,
-						    lockdep_is_held(&ledger_lock))->dfl_cgrp);
+						    lockdep_is_held(&umacct_ledger_lock) ||
+						    rcu_read_lock_any_held())->dfl_cgrp);
 }
 
 /* Does the current task work for a process? */
@@ -41,10 +42,10 @@ static inline bool works_for_a_process(void)
  *
  * Without memory, the account stays unknown.
  *
- * Context: process context, may sleep. ledger_lock is held, and may be given up meanwhile.
+ * Context: process context, may sleep. umacct_ledger_lock is held, and may be given up meanwhile.
  */
 static __always_inline void attribution_find_locked(struct allocation *alloc)
-	__must_hold(&ledger_lock)
+	__must_hold(&umacct_ledger_lock)
 {
 	struct client *client = NULL;
 
@@ -53,14 +54,14 @@ static __always_inline void attribution_find_locked(struct allocation *alloc)
 		client = client_find_locked(task_tgid(current),
 					    cgroup_id(attribution_cgroup(alloc->uvm)));
 	if (likely(client)) {
-		client->refs++;
+		atomic_inc(&client->refs);
 		alloc->client = client;
 		alloc->account = client->account;
 		return;
 	}
-	raw_spin_unlock_irq(&ledger_lock);
-	attribution_make(alloc);
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	umacct_attribution_make(alloc);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 }
 
 /**
@@ -68,29 +69,29 @@ static __always_inline void attribution_find_locked(struct allocation *alloc)
  *	counts for
  * @alloc: as attribution_find_locked() has it, unless it is known already
  *
- * Context: process context, may sleep. On return ledger_lock is held.
+ * Context: process context, may sleep. On return umacct_ledger_lock is held.
  */
 static __always_inline void attribution_lock(struct allocation *alloc)
-	__acquires(&ledger_lock)
+	__acquires(&umacct_ledger_lock)
 {
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 	if (!alloc->account && alloc->kind != ALLOCATION_DRIVER)
 		attribution_find_locked(alloc);
 }
 
 /**
- * attribution_put_locked() - drop the reference of an allocation or a record
+ * attribution_put() - drop the reference of an allocation or a record
  * @account: whom it counts for, or NULL
  * @client: who made it, or NULL
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held, or an RCU reader.
  */
-static inline void attribution_put_locked(struct account *account, struct client *client)
+static inline void attribution_put(struct account *account, struct client *client)
 {
 	if (likely(client))
-		client_put_locked(client);
-	else if (account)
-		account_put_locked(account);
+		client_put(client);
+	else
+		account_put(account);
 }
 
 #endif /* UMACCT_ATTRIBUTION_H */

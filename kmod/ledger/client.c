@@ -28,42 +28,42 @@
 #define MEMBERS_FREE	64
 #define IDLE_SEARCH	64
 
-struct rows client_rows;
+struct rows umacct_client_rows;
 
 /* The kernel keeps more for a process, and for a cgroup, than a sixteenth of this. */
 #define BYTES_PER_BUCKET	SZ_256K
 
-struct table client_table;
+struct hash_table umacct_client_table;
 
-unsigned long client_hash_seed[2] __ro_after_init;
+unsigned long umacct_client_hash_seed[2] __ro_after_init;
 
 static void idle_work_fn(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(idle_work, idle_work_fn);
 
 /**
- * client_after_locked() - the next client, in order of creation
+ * umacct_client_after_locked() - the next client, in order of creation
  * @seq: number of the last one's row, 0 for none
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: the client, without a reference, or NULL.
  */
-struct client *client_after_locked(u64 seq)
+struct client *umacct_client_after_locked(u64 seq)
 {
-	struct row *row = row_after_locked(&client_rows, seq);
+	struct row *row = umacct_row_after_locked(&umacct_client_rows, seq);
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	return row ? container_of(row, struct client, row) : NULL;
 }
 
 /**
- * client_alloc() - make a client for the current process
+ * umacct_client_alloc() - make a client for the current process
  * @account: whom it allocates on; the caller's reference passes to the client
  *
  * Context: may sleep.
  * Return: the client with a reference, not listed; or NULL, and the caller's
  *	reference on the account is dropped.
  */
-struct client *client_alloc(struct account *account)
+struct client *umacct_client_alloc(struct account *account)
 {
 	struct client *client = kzalloc(sizeof(*client), GFP_KERNEL);
 
@@ -74,7 +74,7 @@ struct client *client_alloc(struct account *account)
 	client->account = account;
 	client->pid = get_pid(task_tgid(current));
 	client->start_time = current->group_leader->start_boottime;
-	client->refs = 1;
+	atomic_set(&client->refs, 1);
 	RB_CLEAR_NODE(&client->row.node);
 	return client;
 }
@@ -82,7 +82,7 @@ struct client *client_alloc(struct account *account)
 /* Holds nothing, and no call is under way that may change that. */
 static bool is_idle(const struct client *client)
 {
-	return !client->records && client->refs == 1;
+	return atomic_read(&client->refs) == 1;
 }
 
 /* Drops idle clients; gives up after a number of others. */
@@ -90,49 +90,46 @@ static void drop_idle_locked(struct account *account, unsigned int nr)
 {
 	unsigned int i;
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	for (i = 0; i < IDLE_SEARCH && nr && !list_empty(&account->members); i++) {
 		struct client *client = list_first_entry(&account->members, struct client, member);
 
-		if (is_idle(client)) {
-			client_unlist_locked(client);
+		if (umacct_client_unlist_idle_locked(client))
 			nr--;
-		} else {
+		else
 			list_move_tail(&client->member, &account->members);
-		}
 	}
 }
 
 /**
- * client_add_locked() - list a new client
- * @client: from client_alloc()
+ * umacct_client_add_locked() - list a new client
+ * @client: from umacct_client_alloc()
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void client_add_locked(struct client *client)
+void umacct_client_add_locked(struct client *client)
 {
 	struct account *account = client->account;
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	if (account->nr_members >= MEMBERS_FREE)
 		drop_idle_locked(account, 1);
-	client->refs++;
-	hlist_add_head(&client->hash, table_bucket(&client_table,
-						   client_hash_key(client->pid, account->id)));
-	row_add_locked(&client_rows, &client->row);
+	atomic_inc(&client->refs);
+	hlist_add_head_rcu(&client->hash, client_bucket(client->pid, account->id));
+	umacct_row_add_locked(&umacct_client_rows, &client->row);
 	list_add_tail(&client->member, &account->members);
 	account->nr_members++;
 	account_nearest_online(account)->clients++;
-	queue_delayed_work(ledger_work, &idle_work, IDLE_DELAY);
+	queue_delayed_work(umacct_ledger_work, &idle_work, IDLE_DELAY);
 }
 
 /**
- * client_offline_locked() - an account's cgroup was removed
+ * umacct_client_offline_locked() - an account's cgroup was removed
  * @account: the account
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void client_offline_locked(struct account *account)
+void umacct_client_offline_locked(struct account *account)
 {
 	drop_idle_locked(account, UINT_MAX);
 }
@@ -146,46 +143,79 @@ static void client_free_rcu(struct rcu_head *rcu)
 }
 
 /**
- * client_free_locked() - the last reference was dropped; see client_put_locked()
- * @client: the client
+ * umacct_client_free() - the last reference was dropped
+ * @client: the client, not listed
  *
  * Freeing takes its time, so it is left to RCU.
  *
- * Context: ledger_lock held.
+ * Context: any.
  */
-void client_free_locked(struct client *client)
+void umacct_client_free(struct client *client)
 {
-	lockdep_assert_held(&ledger_lock);
-	account_put_locked(client->account);
+	account_put(client->account);
 	call_rcu(&client->rcu, client_free_rcu);
 }
 
 /**
- * client_unlist_locked() - take a client that holds nothing off the list
- * @client: the client
+ * umacct_client_unlist_idle_locked() - free a client, if it holds nothing
+ * @client: the client, listed or just freed
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
+ * Return: has it been freed?
  */
-void client_unlist_locked(struct client *client)
+bool umacct_client_unlist_idle_locked(struct client *client)
 {
-	lockdep_assert_held(&ledger_lock);
-	if (RB_EMPTY_NODE(&client->row.node))
-		return;
-	hlist_del(&client->hash);
-	row_remove_locked(&client_rows, &client->row);
+	lockdep_assert_held(&umacct_ledger_lock);
+	if (atomic_cmpxchg(&client->refs, 1, 0) != 1)
+		return false;
+	hlist_del_rcu(&client->hash);
+	umacct_row_remove_locked(&umacct_client_rows, &client->row);
 	list_del(&client->member);
 	count_sub(&client->account->nr_members, 1);
 	count_sub(&account_nearest_online(client->account)->clients, 1);
-	client_put_locked(client);
+	umacct_client_free(client);
+	return true;
 }
 
 /**
- * client_is_over() - holds a client nothing, and never will?
+ * umacct_client_end() - a client holds nothing any more, by what was freed just now without
+ *	the lock
+ * @client: the client; the caller is an RCU reader and has no reference any more
+ *
+ * Context: an RCU reader; umacct_ledger_lock not held.
+ */
+void umacct_client_end(struct client *client)
+{
+	unsigned long flags;
+
+	if (!client_is_ending(client))
+		return;
+	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
+	umacct_client_unlist_idle_locked(client);
+	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
+}
+
+/**
+ * umacct_client_held_locked() - what a client holds
+ * @client: the client
+ * @held: filled in
+ *
+ * Context: umacct_ledger_lock held.
+ */
+void umacct_client_held_locked(const struct client *client, struct held *held)
+{
+	lockdep_assert_held(&umacct_ledger_lock);
+	held_read(held, client->booked, client->booked_charged, &client->managed);
+	held->local = held->usage;
+}
+
+/**
+ * umacct_client_is_over() - holds a client nothing, and never will?
  * @client: the client
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-bool client_is_over(const struct client *client)
+bool umacct_client_is_over(const struct client *client)
 {
 	return is_idle(client) && (client_exited(client) || !client->account->online);
 }
@@ -195,15 +225,15 @@ static bool reap_next(u64 *seq)
 {
 	struct client *client;
 
-	raw_spin_lock_irq(&ledger_lock);
-	client = client_after_locked(*seq);
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	client = umacct_client_after_locked(*seq);
 	if (client) {
 		*seq = client->row.seq;
-		account_shorten_locked(client->account);
-		if (client_is_over(client))
-			client_unlist_locked(client);
+		umacct_account_shorten_locked(client->account);
+		if (umacct_client_is_over(client))
+			umacct_client_unlist_idle_locked(client);
 	}
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return client;
 }
 
@@ -213,42 +243,43 @@ static void idle_work_fn(struct work_struct *work)
 
 	while (reap_next(&seq))
 		cond_resched();
-	if (READ_ONCE(client_rows.nr))
-		queue_delayed_work(ledger_work, &idle_work, IDLE_DELAY);
+	if (READ_ONCE(umacct_client_rows.nr))
+		queue_delayed_work(umacct_ledger_work, &idle_work, IDLE_DELAY);
 }
 
 /**
- * client_init() - make the table of clients
+ * umacct_client_init() - make the table of clients
  *
  * Context: module initialisation.
  * Return: 0 or an error.
  */
-int client_init(void)
+int umacct_client_init(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(client_hash_seed); i++)
-		client_hash_seed[i] = get_random_long() | 1;
-	return table_init(&client_table, BYTES_PER_BUCKET);
+	for (i = 0; i < ARRAY_SIZE(umacct_client_hash_seed); i++)
+		umacct_client_hash_seed[i] = get_random_long() | 1;
+	return umacct_hash_table_init(&umacct_client_table, BYTES_PER_BUCKET);
 }
 
 /**
- * client_exit() - forget all clients
+ * umacct_client_exit() - forget all clients
  *
  * Context: module exit; there are no records any more, and there will be none.
  */
-void client_exit(void)
+void umacct_client_exit(void)
 {
 	struct client *client;
+	bool gone;
 
 	cancel_delayed_work_sync(&idle_work);
 	do {
-		raw_spin_lock_irq(&ledger_lock);
-		client = client_after_locked(0);
-		if (client)
-			client_unlist_locked(client);
-		raw_spin_unlock_irq(&ledger_lock);
+		raw_spin_lock_irq(&umacct_ledger_lock);
+		client = umacct_client_after_locked(0);
+		gone = client && umacct_client_unlist_idle_locked(client);
+		raw_spin_unlock_irq(&umacct_ledger_lock);
 		cond_resched();
-	} while (client);
-	table_exit(&client_table);
+	} while (gone);
+	WARN_ON_ONCE(client);
+	umacct_hash_table_exit(&umacct_client_table);
 }

@@ -2,6 +2,7 @@
 #ifndef UMACCT_CLIENT_H
 #define UMACCT_CLIENT_H
 
+#include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
@@ -9,39 +10,45 @@
 #include <linux/types.h>
 
 #include "ledger/account.h"
+#include "ledger/hash_table.h"
 #include "ledger/lock.h"
 #include "ledger/row.h"
-#include "ledger/table.h"
 
 /**
  * struct client - a process that allocated on an account
  * @pid: its thread group's; found by its address, for its number may be used again
  * @account: referenced; may be offline, see account_nearest_online()
  * @start_time: as field 22 of /proc/PID/stat, in nanoseconds
- * @refs: one for being listed, one from each record and call under way
- * @records: live allocations
+ * @booked: bytes held, without managed memory
+ * @booked_charged: the part of @booked that the kernel's memory controller sees
+ * @managed: managed memory that is held
+ * @refs: one for being listed, one from each record and call under way. It drops
+ *	from 1 to 0 only under umacct_ledger_lock, when the client is taken off the list. A
+ *	lookup without the lock gets a reference, or sees that the client is over
  * @member: of its account's clients
- * @row: in client_rows; a client that isn't is only waiting for @refs
- * @refused_tid: thread whose allocation was refused last
- * @refused_pages: how many pages it asked for
- * @refused_block: in blocks of so many of the kernel's; with less it is the same refusal
- * @refused_after: lower half of @allocs by then; after one more it is another refusal
+ * @row: in umacct_client_rows; empty while the client only waits for @refs to drop
+ * @refused_tid: thread of the last refused allocation
+ * @refused_pages: size of that request, in pages
+ * @refused_block: block size of that request, in pages; a retry in smaller blocks is the
+ *	same refusal
+ * @refused_after: low 32 bits of @allocs at that time; an allocation in between makes it a
+ *	new refusal
  *
- * A process that is moved to another cgroup is another client from then on.
+ * A process that moves to another cgroup becomes another client. umacct_ledger_lock guards all
+ * members except @managed, @peak, @refs and @comm.
  */
 struct client {
 	struct pid *pid;
 	struct account *account;
-	u64 usage;
+	u64 booked;
+	u64 booked_charged;
+	struct managed managed;
 	u64 peak;
-	u64 charged;
-	u64 managed;
 	u64 metadata;
 	u64 allocs;
 	u64 frees;
 	u64 start_time;
-	u32 refs;
-	u32 records;
+	atomic_t refs;
 	pid_t refused_tid;
 	u32 refused_pages;
 	u32 refused_block;
@@ -53,22 +60,24 @@ struct client {
 	struct rcu_head rcu;
 };
 
-/* Guarded by ledger_lock. */
-extern struct rows client_rows;
-extern struct table client_table;
+/* Guarded by umacct_ledger_lock. */
+extern struct rows umacct_client_rows;
+extern struct hash_table umacct_client_table;
 
 /* Random and odd; constant. */
-extern unsigned long client_hash_seed[2];
+extern unsigned long umacct_client_hash_seed[2];
 
-struct client *client_after_locked(u64 seq);
-struct client *client_alloc(struct account *account);
-void client_add_locked(struct client *client);
-void client_free_locked(struct client *client);
-void client_unlist_locked(struct client *client);
-bool client_is_over(const struct client *client);
-void client_offline_locked(struct account *account);
-int client_init(void);
-void client_exit(void);
+struct client *umacct_client_after_locked(u64 seq);
+struct client *umacct_client_alloc(struct account *account);
+void umacct_client_add_locked(struct client *client);
+void umacct_client_free(struct client *client);
+bool umacct_client_unlist_idle_locked(struct client *client);
+void umacct_client_end(struct client *client);
+void umacct_client_held_locked(const struct client *client, struct held *held);
+bool umacct_client_is_over(const struct client *client);
+void umacct_client_offline_locked(struct account *account);
+int umacct_client_init(void);
+void umacct_client_exit(void);
 
 /*
  * Many processes have clients on one account, and one process on many accounts, and a tenant
@@ -77,7 +86,13 @@ void client_exit(void);
  */
 static inline unsigned long client_hash_key(const struct pid *pid, u64 account_id)
 {
-	return (unsigned long)pid * client_hash_seed[0] + account_id * client_hash_seed[1];
+	return (unsigned long)pid * umacct_client_hash_seed[0] +
+	       account_id * umacct_client_hash_seed[1];
+}
+
+static inline struct hlist_head *client_bucket(const struct pid *pid, u64 account_id)
+{
+	return hash_table_bucket(&umacct_client_table, client_hash_key(pid, account_id));
 }
 
 /**
@@ -85,16 +100,15 @@ static inline unsigned long client_hash_key(const struct pid *pid, u64 account_i
  * @pid: of the thread group
  * @account_id: cgroup id
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: the client, without a reference, or NULL.
  */
 static inline struct client *client_find_locked(const struct pid *pid, u64 account_id)
 {
 	struct client *client;
 
-	lockdep_assert_held(&ledger_lock);
-	hlist_for_each_entry(client,
-			     table_bucket(&client_table, client_hash_key(pid, account_id)), hash)
+	lockdep_assert_held(&umacct_ledger_lock);
+	hlist_for_each_entry(client, client_bucket(pid, account_id), hash)
 		if (client->pid == pid && client->account->id == account_id &&
 		    client->account->online)
 			return client;
@@ -102,15 +116,54 @@ static inline struct client *client_find_locked(const struct pid *pid, u64 accou
 }
 
 /**
- * client_put_locked() - drop a reference
- * @client: the client; freed if this was the last one
+ * client_get() - look a client up
+ * @pid: of the thread group
+ * @account_id: cgroup id
  *
- * Context: ledger_lock held.
+ * Context: an RCU reader.
+ * Return: the client with a reference, or NULL if there is none that goes on.
  */
-static inline void client_put_locked(struct client *client)
+static inline struct client *client_get(const struct pid *pid, u64 account_id)
 {
-	if (unlikely(!--client->refs))
-		client_free_locked(client);
+	struct client *client;
+
+	hlist_for_each_entry_rcu(client, client_bucket(pid, account_id), hash,
+				 rcu_read_lock_any_held())
+		if (client->pid == pid && client->account->id == account_id &&
+		    READ_ONCE(client->account->online))
+			return likely(atomic_inc_not_zero(&client->refs)) ? client : NULL;
+	return NULL;
+}
+
+/**
+ * client_put() - drop a reference
+ * @client: the client; freed if it was never listed and this was the last one
+ *
+ * Context: any.
+ */
+static inline void client_put(struct client *client)
+{
+	if (unlikely(atomic_dec_and_test(&client->refs)))
+		umacct_client_free(client);
+}
+
+/* Takes the name of the thread that allocates now, which is the newest. */
+static inline void client_name(struct client *client)
+{
+	/* Another thread may be changing it: some of both names then, and an end. */
+	data_race(memcpy(client->comm, current->comm, TASK_COMM_LEN));
+}
+
+/**
+ * client_records() - how many live allocations a client has
+ * @client: listed
+ *
+ * Context: umacct_ledger_lock held.
+ * Return: their number; with those that are being made.
+ */
+static inline u32 client_records(const struct client *client)
+{
+	return atomic_read(&client->refs) - 1;
 }
 
 /**
@@ -123,6 +176,21 @@ static inline void client_put_locked(struct client *client)
 static inline bool client_exited(const struct client *client)
 {
 	return !pid_has_task(client->pid, PIDTYPE_TGID);
+}
+
+/**
+ * client_is_ending() - will a client that holds nothing hold something again?
+ * @client: the client
+ *
+ * The usual end of a client is that its process exits, and closes the driver.
+ *
+ * Context: any; the client can't be freed meanwhile.
+ * Return: true if it won't.
+ */
+static inline bool client_is_ending(const struct client *client)
+{
+	return client_exited(client) || !READ_ONCE(client->account->online) ||
+	       ((current->flags & PF_EXITING) && client->pid == task_tgid(current));
 }
 
 #endif /* UMACCT_CLIENT_H */

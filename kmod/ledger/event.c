@@ -19,9 +19,9 @@
 #define EVENT_DELAY	msecs_to_jiffies(20)
 #define EVENT_BATCH	64
 
-/* Guarded by ledger_lock. */
+/* Guarded by umacct_ledger_lock. */
 static LIST_HEAD(waiting);
-u32 event_waiting;
+u32 umacct_event_waiting;
 static struct event_counts counts;
 
 static int (*send_event)(const struct event *event);
@@ -30,13 +30,13 @@ static void event_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(event_work, event_work_fn);
 
 /**
- * event_init() - say who tells the listeners
+ * umacct_event_init() - say who tells the listeners
  * @send: called with each event, by one task at a time; may sleep; returns an error
  *	if not all listeners could be told
  *
  * Context: module initialisation; until then, events wait.
  */
-void event_init(int (*send)(const struct event *event))
+void umacct_event_init(int (*send)(const struct event *event))
 {
 	/* Pairs with the acquire below. */
 	smp_store_release(&send_event, send);
@@ -44,7 +44,7 @@ void event_init(int (*send)(const struct event *event))
 }
 
 /**
- * event_post_locked() - note an event about the current task
+ * umacct_event_post_locked() - note an event about the current task
  * @type: what happened
  * @account: of the task
  * @limit_account: whose limit it was, or NULL
@@ -54,23 +54,23 @@ void event_init(int (*send)(const struct event *event))
  *
  * event_kick() must follow when the lock is dropped.
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void event_post_locked(enum umacct_event_type type, struct account *account,
-		       struct account *limit_account, u64 size, u64 usage, u64 limit)
+void umacct_event_post_locked(enum umacct_event_type type, struct account *account,
+			      struct account *limit_account, u64 size, u64 usage, u64 limit)
 {
-	struct untold_event *event = &account->untold.events[type - 1];
+	struct pending_event *event = &account->pending.events[type - 1];
 
-	lockdep_assert_held(&ledger_lock);
-	if (list_empty(&account->untold.list)) {
-		account->refs++;
-		list_add_tail(&account->untold.list, &waiting);
-		WRITE_ONCE(event_waiting, event_waiting + 1);
+	lockdep_assert_held(&umacct_ledger_lock);
+	if (list_empty(&account->pending.list)) {
+		account_hold(account);
+		list_add_tail(&account->pending.list, &waiting);
+		WRITE_ONCE(umacct_event_waiting, umacct_event_waiting + 1);
 	}
 	if (limit_account)
-		limit_account->refs++;
+		account_hold(limit_account);
 	if (event->limit_account)
-		account_put_locked(event->limit_account);
+		account_put(event->limit_account);
 	event->count++;
 	event->time = ktime_get_real_ns();
 	event->size = size;
@@ -84,14 +84,14 @@ void event_post_locked(enum umacct_event_type type, struct account *account,
 }
 
 /* The one that happened first of those that an account has; there is one. */
-static unsigned int first_type(const struct untold *untold)
+static unsigned int first_type(const struct pending *pending)
 {
 	unsigned int i, first = EVENT_TYPES;
 
 	for (i = 0; i < EVENT_TYPES; i++)
-		if (untold->events[i].count &&
+		if (pending->events[i].count &&
 		    (first == EVENT_TYPES ||
-		     untold->events[i].time < untold->events[first].time))
+		     pending->events[i].time < pending->events[first].time))
 			first = i;
 	return first;
 }
@@ -102,39 +102,39 @@ static bool event_take(struct event *event)
 	unsigned int type;
 	bool taken = false;
 
-	raw_spin_lock_irq(&ledger_lock);
-	account = list_first_entry_or_null(&waiting, struct account, untold.list);
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	account = list_first_entry_or_null(&waiting, struct account, pending.list);
 	if (account) {
-		type = first_type(&account->untold);
+		type = first_type(&account->pending);
 		*event = (struct event) {
 			.type = type + 1,
 			.seq = ++counts.sent,
 			.account = account,
-			.what = account->untold.events[type],
+			.what = account->pending.events[type],
 		};
-		account->untold.events[type] = (struct untold_event) { };
-		if (first_type(&account->untold) == EVENT_TYPES) {
-			list_del_init(&account->untold.list);
-			WRITE_ONCE(event_waiting, event_waiting - 1);
+		account->pending.events[type] = (struct pending_event) { };
+		if (first_type(&account->pending) == EVENT_TYPES) {
+			list_del_init(&account->pending.list);
+			WRITE_ONCE(umacct_event_waiting, umacct_event_waiting - 1);
 		} else {
-			account->refs++;
-			list_move_tail(&account->untold.list, &waiting);
+			account_hold(account);
+			list_move_tail(&account->pending.list, &waiting);
 		}
 		taken = true;
 	}
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return taken;
 }
 
 static void event_release(const struct event *event, bool told)
 {
-	raw_spin_lock_irq(&ledger_lock);
+	raw_spin_lock_irq(&umacct_ledger_lock);
 	if (!told)
 		counts.lost += event->what.count;
 	if (event->what.limit_account)
-		account_put_locked(event->what.limit_account);
-	account_put_locked(event->account);
-	raw_spin_unlock_irq(&ledger_lock);
+		account_put(event->what.limit_account);
+	account_put(event->account);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 }
 
 static bool send_some(unsigned int nr)
@@ -156,37 +156,37 @@ static bool send_some(unsigned int nr)
 static void event_work_fn(struct work_struct *work)
 {
 	if (send_some(EVENT_BATCH))
-		queue_delayed_work(ledger_work, &event_work, EVENT_DELAY);
+		queue_delayed_work(umacct_ledger_work, &event_work, EVENT_DELAY);
 }
 
 /**
- * event_start_work() - have noted events sent; see event_kick()
+ * umacct_event_start_work() - have noted events sent; see event_kick()
  *
- * Context: any but under ledger_lock.
+ * Context: any but under umacct_ledger_lock.
  */
-void event_start_work(void)
+void umacct_event_start_work(void)
 {
-	queue_delayed_work(ledger_work, &event_work, EVENT_DELAY);
+	queue_delayed_work(umacct_ledger_work, &event_work, EVENT_DELAY);
 }
 
 /**
- * event_counts_locked() - how the delivery of events goes
+ * umacct_event_counts_locked() - how the delivery of events goes
  * @to: filled in
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void event_counts_locked(struct event_counts *to)
+void umacct_event_counts_locked(struct event_counts *to)
 {
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	*to = counts;
 }
 
 /**
- * event_flush() - send what was noted
+ * umacct_event_flush() - send what was noted
  *
  * Context: may sleep; nobody can post any more.
  */
-void event_flush(void)
+void umacct_event_flush(void)
 {
 	cancel_delayed_work_sync(&event_work);
 	while (send_some(EVENT_BATCH))
@@ -194,11 +194,11 @@ void event_flush(void)
 }
 
 /**
- * event_exit() - forget what was noted
+ * umacct_event_exit() - forget what was noted
  *
  * Context: module exit; nobody can post or listen any more.
  */
-void event_exit(void)
+void umacct_event_exit(void)
 {
 	struct event event;
 

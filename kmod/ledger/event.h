@@ -5,10 +5,10 @@
 #include <linux/compiler.h>
 #include <linux/types.h>
 
-#include "ledger/untold.h"
+#include "ledger/pending.h"
 
 /**
- * struct event - something that listeners are told
+ * struct event - an event, as it is sent to listeners
  * @type: what happened
  * @seq: number of the event, rising by one
  * @account: of the task; referenced
@@ -18,40 +18,40 @@ struct event {
 	enum umacct_event_type type;
 	u64 seq;
 	struct account *account;
-	struct untold_event what;
+	struct pending_event what;
 };
 
 /**
  * struct event_counts - how the delivery of events goes
  * @sent: number of the newest event
- * @lost: how often something happened that not all listeners could be told
+ * @lost: events that could not be delivered to all listeners
  */
 struct event_counts {
 	u64 sent;
 	u64 lost;
 };
 
-void event_init(int (*send)(const struct event *event));
-void event_post_locked(enum umacct_event_type type, struct account *account,
-		       struct account *limit_account, u64 size, u64 usage, u64 limit);
-void event_counts_locked(struct event_counts *counts);
-void event_flush(void);
-void event_exit(void);
+void umacct_event_init(int (*send)(const struct event *event));
+void umacct_event_post_locked(enum umacct_event_type type, struct account *account,
+			      struct account *limit_account, u64 size, u64 usage, u64 limit);
+void umacct_event_counts_locked(struct event_counts *counts);
+void umacct_event_flush(void);
+void umacct_event_exit(void);
 
-/* Accounts that have something to tell; guarded by ledger_lock. */
-extern u32 event_waiting;
+/* Accounts with pending events; guarded by umacct_ledger_lock. */
+extern u32 umacct_event_waiting;
 
-void event_start_work(void);
+void umacct_event_start_work(void);
 
 /**
  * event_kick() - have noted events sent
  *
- * Context: any but under ledger_lock.
+ * Context: any but under umacct_ledger_lock.
  */
 static inline void event_kick(void)
 {
-	if (unlikely(READ_ONCE(event_waiting)))
-		event_start_work();
+	if (unlikely(READ_ONCE(umacct_event_waiting)))
+		umacct_event_start_work();
 }
 
 #endif /* UMACCT_EVENT_H */

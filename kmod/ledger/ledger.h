@@ -2,11 +2,12 @@
 /*
  * The ledger: who holds how much of the memory that the driver took.
  *
- * Three kinds of objects, all guarded by one lock:
+ * Four kinds of objects, of which the first three are guarded by one lock:
  *  - an account for each cgroup that ever held driver memory or has a limit,
  *    and for each of its ancestors;
  *  - a client for each process of an account;
- *  - a record for each live allocation, found by the driver's handle.
+ *  - a record for each live allocation, found by the driver's handle;
+ *  - a record for each chunk of managed memory, likewise; see chunk.h.
  *
  * This is what hooks and readers call.
  */
@@ -51,17 +52,17 @@ struct ledger_totals {
 	u32 clients;
 };
 
-int ledger_init(void);
-void ledger_exit(void);
-bool ledger_precheck(struct allocation *alloc);
-void ledger_end(struct allocation *alloc, bool success, unsigned long key, bool charged);
-u64 ledger_free(unsigned long key);
-struct record *ledger_take(unsigned long key);
-void ledger_put_back(struct record *record);
-u64 ledger_settle(struct record *record);
-u64 ledger_drop(bool uvm);
-void ledger_refresh(void);
-void ledger_read_totals(struct ledger_totals *totals);
+int umacct_ledger_init(void);
+void umacct_ledger_exit(void);
+bool umacct_ledger_precheck(struct allocation *alloc);
+void umacct_ledger_tell_failure(u64 account_id, u64 bytes, u64 available);
+void umacct_ledger_count_wait(u64 account_id, u64 ns);
+struct record *umacct_ledger_take(unsigned long key);
+void umacct_ledger_put_back(struct record *record);
+u64 umacct_ledger_settle(struct record *record);
+u64 umacct_ledger_drop(bool uvm);
+void umacct_ledger_refresh(void);
+void umacct_ledger_read_totals(struct ledger_totals *totals);
 
 /**
  * ledger_begin() - the driver is about to be asked for memory
@@ -75,9 +76,43 @@ void ledger_read_totals(struct ledger_totals *totals);
 static inline bool ledger_begin(struct allocation *alloc)
 {
 	alloc->began = jiffies;
-	if (likely(!READ_ONCE(settings.precheck_enabled)) || alloc->kind == ALLOCATION_DRIVER)
+	if (likely(!READ_ONCE(umacct_settings.precheck_enabled)) || alloc->kind == ALLOCATION_DRIVER)
 		return true;
-	return ledger_precheck(alloc);
+	return umacct_ledger_precheck(alloc);
+}
+
+/**
+ * ledger_end() - the driver has answered
+ * @alloc: what ledger_begin() said yes to
+ * @success: it has allocated
+ * @key: its handle, if so
+ * @charged: the kernel's memory controller was charged
+ *
+ * Sets the penalty of @alloc. What can't be recorded for want of memory is counted
+ * as untracked.
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ */
+static inline void ledger_end(struct allocation *alloc, bool success, unsigned long key,
+			      bool charged)
+{
+	umacct_record_end(alloc, success, key, charged);
+	event_kick();
+}
+
+/**
+ * ledger_free() - the driver has given memory back
+ * @key: its handle, which nobody else has got yet; one that was never recorded is ignored
+ *
+ * Context: any but an interrupt or NMI.
+ * Return: the bytes of the pages that were given back, 0 if the handle is not known.
+ */
+static inline u64 ledger_free(unsigned long key)
+{
+	u64 bytes = umacct_record_erase(key);
+
+	event_kick();
+	return bytes;
 }
 
 #endif /* UMACCT_LEDGER_H */

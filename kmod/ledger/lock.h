@@ -7,6 +7,9 @@
  * never across the driver's work, an allocation or a copy to user space. In exchange a
  * limit is exact, and every account is seen in a consistent state.
  *
+ * Managed memory is counted without it, by atomic additions: see chunk.c. Accounts and clients
+ * are found there by RCU, so their hash lists are changed for RCU readers.
+ *
  * Interrupts are off meanwhile: the kernel tells of a removed cgroup under a lock that it
  * takes within css_set_lock while those events are traced, and css_set_lock is also taken
  * in softirqs.
@@ -17,6 +20,6 @@
 #include <linux/lockdep.h>
 #include <linux/spinlock.h>
 
-extern raw_spinlock_t ledger_lock;
+extern raw_spinlock_t umacct_ledger_lock;
 
 #endif /* UMACCT_LOCK_H */

@@ -30,43 +30,43 @@ struct record_totals {
 #define RECORD_SPARES_HIGH	64
 #define RECORD_SPARES_MAX	128
 
-/* Guarded by ledger_lock. */
-extern struct record_totals record_totals;
-extern u32 record_spares;
+/* Guarded by umacct_ledger_lock. */
+extern struct record_totals umacct_record_totals;
+extern u32 umacct_record_spares;
 
-int record_init(void);
-void record_exit(void);
-void record_fill_spares(void);
-void record_trim_spares(void);
-bool record_reserve_locked(struct allocation *alloc);
-void record_unreserve_locked(struct allocation *alloc);
-void record_insert_locked(struct allocation *alloc, unsigned long key, bool charged);
-struct record *record_take_locked(unsigned long key);
-void record_put_back_locked(struct record *record);
-u64 record_settle_locked(struct record *record);
-u64 record_erase_locked(unsigned long key);
-u64 record_drop(bool uvm);
+int umacct_record_init(void);
+void umacct_record_exit(void);
+void umacct_record_fill_spares(void);
+void umacct_record_trim_spares(void);
+bool umacct_record_set_aside_locked(struct allocation *alloc);
+void umacct_record_give_back_locked(struct allocation *alloc);
+void umacct_record_end(struct allocation *alloc, bool success, unsigned long key, bool charged);
+u64 umacct_record_erase(unsigned long key);
+struct record *umacct_record_take_locked(unsigned long key);
+void umacct_record_put_back_locked(struct record *record);
+u64 umacct_record_settle_locked(struct record *record);
+u64 umacct_record_drop(bool uvm);
 
 /**
  * record_refill() - have some spare records
  *
- * Context: may sleep; ledger_lock not held.
+ * Context: may sleep; umacct_ledger_lock not held.
  */
 static inline void record_refill(void)
 {
-	if (unlikely(READ_ONCE(record_spares) < RECORD_SPARES_LOW))
-		record_fill_spares();
+	if (unlikely(READ_ONCE(umacct_record_spares) < RECORD_SPARES_LOW))
+		umacct_record_fill_spares();
 }
 
 /**
- * record_trim() - have not too many spare records; whoever frees memory does
+ * record_trim() - have not too many spare records; each free calls it
  *
- * Context: any but an interrupt or NMI; ledger_lock not held.
+ * Context: any but an interrupt or NMI; umacct_ledger_lock not held.
  */
 static inline void record_trim(void)
 {
-	if (unlikely(READ_ONCE(record_spares) > RECORD_SPARES_MAX))
-		record_trim_spares();
+	if (unlikely(READ_ONCE(umacct_record_spares) > RECORD_SPARES_MAX))
+		umacct_record_trim_spares();
 }
 
 #endif /* UMACCT_RECORD_H */

@@ -2,7 +2,7 @@
 /*
  * The removal of cgroups. There is no notifier for modules; the tracepoint
  * cgroup_rmdir comes when a cgroup is offline for good. On a kernel without it,
- * whoever looks at the accounts has them looked through first.
+ * the accounts are looked through before a reader is told of them.
  */
 #include <linux/cgroup.h>
 #include <linux/rcupdate.h>
@@ -28,10 +28,10 @@ static bool offline_locked(struct account *account)
 	bool hooked = settings->view || settings->charge == UMACCT_CHARGE_ON;
 
 	/* Its clients hold it. */
-	account->refs++;
-	account_offline_locked(account);
-	client_offline_locked(account);
-	account_put_locked(account);
+	account_hold(account);
+	umacct_account_offline_locked(account);
+	umacct_client_offline_locked(account);
+	account_put(account);
 	return hooked;
 }
 
@@ -42,17 +42,17 @@ static void tell_follower(void)
 	rcu_read_lock();
 	work = rcu_dereference(follower);
 	if (work)
-		queue_work(ledger_work, work);
+		queue_work(umacct_ledger_work, work);
 	rcu_read_unlock();
 }
 
 /**
- * removal_follow() - have work done when settings that hooks serve went with a cgroup
+ * umacct_removal_follow() - have work done when settings that hooks serve went with a cgroup
  * @work: the work, or NULL for none; what was set before is not queued after return
  *
  * Context: may sleep; by one at a time.
  */
-void removal_follow(struct work_struct *work)
+void umacct_removal_follow(struct work_struct *work)
 {
 	rcu_assign_pointer(follower, work);
 	synchronize_rcu();
@@ -72,11 +72,11 @@ static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 	/* Other hierarchies have the same ids. */
 	if (cgrp->root != &cgrp_dfl_root)
 		return;
-	raw_spin_lock_irqsave(&ledger_lock, flags);
-	account = account_find_locked(cgroup_id(cgrp));
+	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
+	account = umacct_account_find_locked(cgroup_id(cgrp));
 	if (account)
 		hooked = offline_locked(account);
-	raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
 	if (hooked)
 		tell_follower();
 }
@@ -105,66 +105,66 @@ static void look_work_fn(struct work_struct *work)
 	u64 seq = 0, id;
 
 	for (;; cond_resched()) {
-		raw_spin_lock_irq(&ledger_lock);
-		account = account_after_locked(seq);
+		raw_spin_lock_irq(&umacct_ledger_lock);
+		account = umacct_account_after_locked(seq);
 		if (account) {
 			seq = account->row.seq;
 			id = account->id;
 		}
-		raw_spin_unlock_irq(&ledger_lock);
+		raw_spin_unlock_irq(&umacct_ledger_lock);
 		if (!account)
 			break;
 		if (cgroup_exists(id))
 			continue;
-		raw_spin_lock_irq(&ledger_lock);
-		account = account_find_locked(id);
+		raw_spin_lock_irq(&umacct_ledger_lock);
+		account = umacct_account_find_locked(id);
 		if (account && account->parent)
 			hooked |= offline_locked(account);
-		raw_spin_unlock_irq(&ledger_lock);
+		raw_spin_unlock_irq(&umacct_ledger_lock);
 	}
 	if (hooked)
 		tell_follower();
 }
 
 /**
- * removal_refresh() - see to it that removed cgroups are not shown
+ * umacct_removal_refresh() - see to it that removed cgroups are not shown
  *
- * Context: may sleep; ledger_lock not held.
+ * Context: may sleep; umacct_ledger_lock not held.
  */
-void removal_refresh(void)
+void umacct_removal_refresh(void)
 {
 	if (rmdir_tracepoint)
 		return;
-	queue_work(ledger_work, &look_work);
+	queue_work(umacct_ledger_work, &look_work);
 	flush_work(&look_work);
 }
 
 /**
- * removal_init() - follow the removal of cgroups
+ * umacct_removal_init() - follow the removal of cgroups
  *
  * Context: module initialisation.
  * Return: 0 or an error.
  */
-int removal_init(void)
+int umacct_removal_init(void)
 {
 	int err;
 
 	for_each_kernel_tracepoint(match_tracepoint, NULL);
 	if (!rmdir_tracepoint) {
-		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed when somebody looks\n");
+		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed at the next request\n");
 		return 0;
 	}
 	err = tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
-	account_removal_is_told = !err;
+	umacct_account_removal_is_traced = !err;
 	return err;
 }
 
 /**
- * removal_exit() - undo removal_init()
+ * umacct_removal_exit() - undo umacct_removal_init()
  *
  * Context: module exit.
  */
-void removal_exit(void)
+void umacct_removal_exit(void)
 {
 	if (rmdir_tracepoint) {
 		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);

@@ -4,9 +4,9 @@
 
 struct work_struct;
 
-int removal_init(void);
-void removal_refresh(void);
-void removal_follow(struct work_struct *work);
-void removal_exit(void);
+int umacct_removal_init(void);
+void umacct_removal_refresh(void);
+void umacct_removal_follow(struct work_struct *work);
+void umacct_removal_exit(void);
 
 #endif /* UMACCT_REMOVAL_H */

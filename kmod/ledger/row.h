@@ -31,8 +31,8 @@ struct rows {
 	u32 nr;
 };
 
-void row_add_locked(struct rows *rows, struct row *row);
-void row_remove_locked(struct rows *rows, struct row *row);
-struct row *row_after_locked(const struct rows *rows, u64 seq);
+void umacct_row_add_locked(struct rows *rows, struct row *row);
+void umacct_row_remove_locked(struct rows *rows, struct row *row);
+struct row *umacct_row_after_locked(const struct rows *rows, u64 seq);
 
 #endif /* UMACCT_ROW_H */

@@ -8,37 +8,39 @@
 #include "ledger/lock.h"
 #include "ledger/settings.h"
 
-struct settings settings;
+struct settings umacct_settings;
 
 #define SETTING(member)						\
 	.offset = offsetof(struct account_settings, member),	\
 	.size = sizeof_field(struct account_settings, member)
 
-const struct setting setting_table[NR_SETTINGS] = {
+const struct setting umacct_setting_table[NR_SETTINGS] = {
 	[SETTING_SOFT] = { UMACCT_A_ACCOUNT_SOFT, SETTING(soft),
 			   0, UMACCT_UNLIMITED - 1 },
 	[SETTING_HARD] = { UMACCT_A_ACCOUNT_HARD, SETTING(hard),
-			   0, UMACCT_UNLIMITED - 1, &settings.hard_limits },
+			   0, UMACCT_UNLIMITED - 1, &umacct_settings.hard_limits },
+	[SETTING_KEEP] = { UMACCT_A_ACCOUNT_KEEP, SETTING(keep),
+			   1, U64_MAX, &umacct_settings.guarantees },
 	[SETTING_THROTTLE] = { UMACCT_A_ACCOUNT_THROTTLE, SETTING(throttle_ns),
-			       1, U64_MAX, &settings.throttles },
+			       1, U64_MAX, &umacct_settings.throttles },
 	[SETTING_VIEW] = { UMACCT_A_ACCOUNT_VIEW, SETTING(view),
-			   true, true, &settings.views },
+			   true, true, &umacct_settings.views },
 	[SETTING_CHARGE] = { UMACCT_A_ACCOUNT_CHARGE, SETTING(charge),
-			     UMACCT_CHARGE_ON, UMACCT_CHARGE_ON, &settings.charging },
+			     UMACCT_CHARGE_ON, UMACCT_CHARGE_ON, &umacct_settings.charging },
 };
 
 /**
- * setting_read() - one of the settings
+ * umacct_setting_read() - one of the settings
  * @of: all of them
  * @id: which
  *
  * Context: any.
  */
-u64 setting_read(const struct account_settings *of, enum setting_id id)
+u64 umacct_setting_read(const struct account_settings *of, enum setting_id id)
 {
-	const void *at = (const void *)of + setting_table[id].offset;
+	const void *at = (const void *)of + umacct_setting_table[id].offset;
 
-	switch (setting_table[id].size) {
+	switch (umacct_setting_table[id].size) {
 	case sizeof(u64):
 		return *(const u64 *)at;
 	case sizeof(u32):
@@ -49,40 +51,44 @@ u64 setting_read(const struct account_settings *of, enum setting_id id)
 }
 
 /**
- * setting_write() - change one of the settings
+ * umacct_setting_write() - change one of the settings
  * @of: all of them
  * @id: which
  * @value: of its range
  *
+ * They are read without the lock, too: see chunk.c.
+ *
  * Context: any.
  */
-void setting_write(struct account_settings *of, enum setting_id id, u64 value)
+void umacct_setting_write(struct account_settings *of, enum setting_id id, u64 value)
 {
-	void *at = (void *)of + setting_table[id].offset;
+	void *at = (void *)of + umacct_setting_table[id].offset;
 
-	switch (setting_table[id].size) {
+	switch (umacct_setting_table[id].size) {
 	case sizeof(u64):
-		*(u64 *)at = value;
+		WRITE_ONCE(*(u64 *)at, value);
 		break;
 	case sizeof(u32):
-		*(u32 *)at = value;
+		WRITE_ONCE(*(u32 *)at, value);
 		break;
 	default:
-		*(u8 *)at = value;
+		WRITE_ONCE(*(u8 *)at, value);
 		break;
 	}
 }
 
 /**
- * setting_asks() - does a value ask for something to be done?
+ * umacct_setting_asks() - does a value ask for something to be done?
  * @id: of which setting
  * @value: the value
  *
  * Context: any.
  */
-bool setting_asks(enum setting_id id, u64 value)
+bool umacct_setting_asks(enum setting_id id, u64 value)
 {
-	return value >= setting_table[id].asks_from && value <= setting_table[id].asks_to;
+	const struct setting *setting = &umacct_setting_table[id];
+
+	return value >= setting->asks_from && value <= setting->asks_to;
 }
 
 static void add(u32 *count, int by)
@@ -95,54 +101,57 @@ static void add(u32 *count, int by)
 
 static void settings_changed_locked(void)
 {
-	lockdep_assert_held(&ledger_lock);
-	settings.state++;
-	WRITE_ONCE(settings.precheck_enabled, settings.hard_limits || settings.reserve ||
-					      settings.charging || settings.charge_default);
+	lockdep_assert_held(&umacct_ledger_lock);
+	umacct_settings.state++;
+	WRITE_ONCE(umacct_settings.must_leave, umacct_settings.reserve || umacct_settings.guarantees);
+	WRITE_ONCE(umacct_settings.precheck_enabled,
+		   umacct_settings.hard_limits || umacct_settings.must_leave ||
+		   umacct_settings.charging || umacct_settings.charge_default);
 }
 
 /**
- * settings_count_locked() - count what an account asks for
+ * umacct_settings_count_locked() - count what an account asks for
  * @of: its settings
  * @by: 1 to count them, -1 to take them out
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-void settings_count_locked(const struct account_settings *of, int by)
+void umacct_settings_count_locked(const struct account_settings *of, int by)
 {
 	enum setting_id id;
 
-	lockdep_assert_held(&ledger_lock);
+	lockdep_assert_held(&umacct_ledger_lock);
 	for (id = 0; id < NR_SETTINGS; id++)
-		if (setting_table[id].nr_asking && setting_asks(id, setting_read(of, id)))
-			add(setting_table[id].nr_asking, by);
+		if (umacct_setting_table[id].nr_asking &&
+		    umacct_setting_asks(id, umacct_setting_read(of, id)))
+			add(umacct_setting_table[id].nr_asking, by);
 	settings_changed_locked();
 }
 
 /**
- * settings_set_reserve() - change how much of MemAvailable must be left
+ * umacct_settings_set_reserve() - change how much of MemAvailable must be left
  * @bytes: 0 for none
  *
- * Context: ledger_lock not held.
+ * Context: umacct_ledger_lock not held.
  */
-void settings_set_reserve(u64 bytes)
+void umacct_settings_set_reserve(u64 bytes)
 {
-	raw_spin_lock_irq(&ledger_lock);
-	WRITE_ONCE(settings.reserve, bytes);
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	WRITE_ONCE(umacct_settings.reserve, bytes);
 	settings_changed_locked();
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 }
 
 /**
- * settings_set_charge_default() - change what accounts do that neither say nor inherit
+ * umacct_settings_set_charge_default() - change what accounts do that neither say nor inherit
  * @on: charge
  *
- * Context: ledger_lock not held. The hooks are to be armed anew.
+ * Context: umacct_ledger_lock not held. The hooks are to be armed anew.
  */
-void settings_set_charge_default(bool on)
+void umacct_settings_set_charge_default(bool on)
 {
-	raw_spin_lock_irq(&ledger_lock);
-	WRITE_ONCE(settings.charge_default, on);
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	WRITE_ONCE(umacct_settings.charge_default, on);
 	settings_changed_locked();
-	raw_spin_unlock_irq(&ledger_lock);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 }

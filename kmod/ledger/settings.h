@@ -10,15 +10,17 @@
  * struct account_settings - what an administrator asks for
  * @soft: bytes or UMACCT_UNLIMITED
  * @hard: bytes or UMACCT_UNLIMITED
+ * @keep: bytes that are kept from others until they are used, 0 for none
  * @throttle_ns: longest delay of one system call above @soft, 0 for none
- * @charge: have the kernel charge what is allocated?
+ * @charge: have the kernel charge what is allocated? An enum umacct_charge_mode
  * @view: see UMACCT_A_ACCOUNT_VIEW
  */
 struct account_settings {
 	u64 soft;
 	u64 hard;
-	u64 throttle_ns;
-	enum umacct_charge_mode charge;
+	u64 keep;
+	u32 throttle_ns;
+	u8 charge;
 	bool view;
 };
 
@@ -26,6 +28,7 @@ struct account_settings {
 enum setting_id {
 	SETTING_SOFT,
 	SETTING_HARD,
+	SETTING_KEEP,
 	SETTING_THROTTLE,
 	SETTING_VIEW,
 	SETTING_CHARGE,
@@ -50,7 +53,7 @@ struct setting {
 	u32 *nr_asking;
 };
 
-extern const struct setting setting_table[NR_SETTINGS];
+extern const struct setting umacct_setting_table[NR_SETTINGS];
 
 /* Nothing is asked for. */
 #define NO_SETTINGS	((struct account_settings) {				\
@@ -63,33 +66,37 @@ extern const struct setting setting_table[NR_SETTINGS];
  * @precheck_enabled: an allocation may be refused or charged: its account has to be found
  *	before the driver is asked
  * @charge_default: what accounts do that neither say nor inherit
+ * @must_leave: allocations must leave something, for the reserve or for guarantees
  * @reserve: bytes of MemAvailable that allocations must leave, 0 for none
  * @hard_limits: accounts that have a hard limit
  * @charging: accounts that say that they are charged
+ * @guarantees: accounts that have a guarantee
  * @throttles: accounts that have a throttle
  * @views: accounts that ask for a view
  * @state: changes with any setting of any account
  *
- * Guarded by ledger_lock.
+ * Guarded by umacct_ledger_lock.
  */
 struct settings {
 	bool precheck_enabled;
 	bool charge_default;
+	bool must_leave;
 	u64 reserve;
 	u32 hard_limits;
 	u32 charging;
+	u32 guarantees;
 	u32 throttles;
 	u32 views;
 	u64 state;
 };
 
-extern struct settings settings;
+extern struct settings umacct_settings;
 
-u64 setting_read(const struct account_settings *of, enum setting_id id);
-void setting_write(struct account_settings *of, enum setting_id id, u64 value);
-bool setting_asks(enum setting_id id, u64 value);
-void settings_count_locked(const struct account_settings *of, int by);
-void settings_set_reserve(u64 bytes);
-void settings_set_charge_default(bool on);
+u64 umacct_setting_read(const struct account_settings *of, enum setting_id id);
+void umacct_setting_write(struct account_settings *of, enum setting_id id, u64 value);
+bool umacct_setting_asks(enum setting_id id, u64 value);
+void umacct_settings_count_locked(const struct account_settings *of, int by);
+void umacct_settings_set_reserve(u64 bytes);
+void umacct_settings_set_charge_default(bool on);
 
 #endif /* UMACCT_SETTINGS_H */

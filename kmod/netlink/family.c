@@ -19,40 +19,40 @@
 static const struct genl_ops ops[] = {
 	{
 		.cmd = UMACCT_CMD_STATUS_GET,
-		.doit = get_status,
+		.doit = umacct_nl_status_get_doit,
 	},
 	{
 		.cmd = UMACCT_CMD_ACCOUNT_GET,
-		.doit = get_account,
-		.start = get_account_dump_start,
-		.dumpit = get_account_dump,
-		.done = get_dump_done,
+		.doit = umacct_nl_account_get_doit,
+		.start = umacct_nl_account_get_start,
+		.dumpit = umacct_nl_account_get_dumpit,
+		.done = umacct_nl_get_done,
 		.policy = account_get_policy,
 		.maxattr = ARRAY_SIZE(account_get_policy) - 1,
 	},
 	{
 		.cmd = UMACCT_CMD_ACCOUNT_SET,
-		.doit = set_account,
+		.doit = umacct_nl_account_set_doit,
 		.policy = account_set_policy,
 		.maxattr = ARRAY_SIZE(account_set_policy) - 1,
 	},
 	{
 		.cmd = UMACCT_CMD_CLIENT_GET,
-		.start = get_client_dump_start,
-		.dumpit = get_client_dump,
-		.done = get_dump_done,
+		.start = umacct_nl_client_get_start,
+		.dumpit = umacct_nl_client_get_dumpit,
+		.done = umacct_nl_get_done,
 		.policy = client_get_policy,
 		.maxattr = ARRAY_SIZE(client_get_policy) - 1,
 	},
 	{
 		.cmd = UMACCT_CMD_CONFIG_SET,
-		.doit = set_config,
+		.doit = umacct_nl_config_set_doit,
 		.policy = config_set_policy,
 		.maxattr = ARRAY_SIZE(config_set_policy) - 1,
 	},
 	{
 		.cmd = UMACCT_CMD_RECLAIM,
-		.doit = set_reclaim,
+		.doit = umacct_nl_reclaim_doit,
 	},
 };
 
@@ -61,62 +61,67 @@ static const struct genl_multicast_group groups[] = {
 };
 
 /**
- * family_send_event() - tell the listeners
+ * umacct_family_send_event() - tell the listeners
  * @event: what happened
  *
  * Context: may sleep.
  * Return: 0, or an error if it can't be told, or if a listener that wants this to be
  *	known (NETLINK_BROADCAST_ERROR) has no room for it.
  */
-int family_send_event(const struct event *event)
+int umacct_family_send_event(const struct event *event)
 {
 	struct sk_buff *skb;
 	void *hdr;
 	int err;
 
-	if (!genl_has_listeners(&message_family, &init_net, 0))
+	if (!genl_has_listeners(&umacct_message_family, &init_net, 0))
 		return 0;
-	skb = genlmsg_new(message_event_size(event), GFP_KERNEL);
+	skb = genlmsg_new(umacct_message_event_size(event), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
-	hdr = genlmsg_put(skb, 0, 0, &message_family, 0, UMACCT_CMD_EVENT_NTF);
-	if (!hdr || message_put_event(skb, event)) {
+	hdr = genlmsg_put(skb, 0, 0, &umacct_message_family, 0, UMACCT_CMD_EVENT_NTF);
+	if (!hdr || umacct_message_put_event(skb, event)) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}
 	genlmsg_end(skb, hdr);
-	err = genlmsg_multicast(&message_family, skb, 0, 0, GFP_KERNEL);
+	err = genlmsg_multicast(&umacct_message_family, skb, 0, 0, GFP_KERNEL);
 	/* The last one has just left. */
 	return err == -ESRCH ? 0 : err;
 }
 
 /**
- * family_init() - offer the family
+ * umacct_family_init() - offer the family
  *
  * Context: module initialisation.
  * Return: 0 or an error; -EEXIST if another copy of this module offers it.
  */
-int family_init(void)
+int umacct_family_init(void)
 {
-	int err;
+	int err = umacct_message_init();
 
-	message_family.ops = ops;
-	message_family.n_ops = ARRAY_SIZE(ops);
-	message_family.mcgrps = groups;
-	message_family.n_mcgrps = ARRAY_SIZE(groups);
-	err = genl_register_family(&message_family);
+	if (err)
+		return err;
+	umacct_message_family.ops = ops;
+	umacct_message_family.n_ops = ARRAY_SIZE(ops);
+	umacct_message_family.mcgrps = groups;
+	umacct_message_family.n_mcgrps = ARRAY_SIZE(groups);
+	err = genl_register_family(&umacct_message_family);
 	if (err == -EEXIST)
 		pr_err("another module offers the netlink family \"%s\": is a second copy of this one loaded?\n",
-		       message_family.name);
+		       umacct_message_family.name);
+	if (err)
+		umacct_message_exit();
 	return err;
 }
 
 /**
- * family_exit() - withdraw the family
+ * umacct_family_exit() - withdraw the family
  *
  * Context: module exit. On return nobody is inside a request.
  */
-void family_exit(void)
+void umacct_family_exit(void)
 {
-	genl_unregister_family(&message_family);
+	genl_unregister_family(&umacct_message_family);
+	umacct_message_exit();
 }

@@ -4,8 +4,8 @@
 
 struct event;
 
-int family_init(void);
-void family_exit(void);
-int family_send_event(const struct event *event);
+int umacct_family_init(void);
+void umacct_family_exit(void);
+int umacct_family_send_event(const struct event *event);
 
 #endif /* UMACCT_FAMILY_H */

@@ -31,6 +31,7 @@ put_status_figures(struct sk_buff *skb, const struct ledger_totals *t, bool all)
 		{ UMACCT_A_STATUS_EVENTS_LOST, t->events.lost },
 		{ UMACCT_A_STATUS_UNATTRIBUTED_COUNT, t->unattributed_count },
 		{ UMACCT_A_STATUS_AVAILABLE, all ? limit_available() : 0 },
+		{ UMACCT_A_STATUS_KEPT, all ? umacct_limit_kept_from(NULL) : 0 },
 	};
 
 	if (put_u64s(skb, numbers, all ? ARRAY_SIZE(numbers) : 4, UMACCT_A_STATUS_PAD))
@@ -47,15 +48,15 @@ put_status_figures(struct sk_buff *skb, const struct ledger_totals *t, bool all)
 }
 
 static __always_inline int
-put_account_figures(struct sk_buff *skb, const struct account *a)
+put_account_figures(struct sk_buff *skb, const struct account *a, const struct held *held)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_ACCOUNT_ID, a->id },
-		{ UMACCT_A_ACCOUNT_USAGE, a->usage },
-		{ UMACCT_A_ACCOUNT_LOCAL, a->local },
+		{ UMACCT_A_ACCOUNT_USAGE, held->usage },
+		{ UMACCT_A_ACCOUNT_LOCAL, held->local },
 		{ UMACCT_A_ACCOUNT_PEAK, a->peak },
-		{ UMACCT_A_ACCOUNT_CHARGED, a->charged },
-		{ UMACCT_A_ACCOUNT_MANAGED, a->managed },
+		{ UMACCT_A_ACCOUNT_CHARGED, held->charged },
+		{ UMACCT_A_ACCOUNT_MANAGED, held->managed },
 		{ UMACCT_A_ACCOUNT_ALLOCS, a->allocs },
 		{ UMACCT_A_ACCOUNT_FREES, a->frees },
 		{ UMACCT_A_ACCOUNT_FAILURES, a->failures },
@@ -71,6 +72,8 @@ put_account_figures(struct sk_buff *skb, const struct account *a)
 		{ UMACCT_A_ACCOUNT_ALLOC_TIME, a->alloc_time_ns },
 		{ UMACCT_A_ACCOUNT_ALLOC_TIME_MAX, a->alloc_time_max_ns },
 		{ UMACCT_A_ACCOUNT_METADATA, a->metadata },
+		{ UMACCT_A_ACCOUNT_KEEP, a->settings.keep },
+		{ UMACCT_A_ACCOUNT_FAILED, a->failed },
 	};
 
 	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_ACCOUNT_PAD))
@@ -86,15 +89,15 @@ put_account_figures(struct sk_buff *skb, const struct account *a)
 }
 
 static __always_inline int
-put_client_figures(struct sk_buff *skb, const struct client *c, const struct account *account)
+put_client_figures(struct sk_buff *skb, const struct client *c, const struct held *held, const struct account *account)
 {
 	const struct u64_attr numbers[] = {
 		{ UMACCT_A_CLIENT_START_TIME, c->start_time },
 		{ UMACCT_A_CLIENT_ACCOUNT_ID, account->id },
-		{ UMACCT_A_CLIENT_USAGE, c->usage },
+		{ UMACCT_A_CLIENT_USAGE, held->usage },
 		{ UMACCT_A_CLIENT_PEAK, c->peak },
-		{ UMACCT_A_CLIENT_CHARGED, c->charged },
-		{ UMACCT_A_CLIENT_MANAGED, c->managed },
+		{ UMACCT_A_CLIENT_CHARGED, held->charged },
+		{ UMACCT_A_CLIENT_MANAGED, held->managed },
 		{ UMACCT_A_CLIENT_ALLOCS, c->allocs },
 		{ UMACCT_A_CLIENT_FREES, c->frees },
 		{ UMACCT_A_CLIENT_METADATA, c->metadata },
@@ -102,7 +105,7 @@ put_client_figures(struct sk_buff *skb, const struct client *c, const struct acc
 
 	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_CLIENT_PAD))
 		return -EMSGSIZE;
-	if (nla_put_u32(skb, UMACCT_A_CLIENT_RECORDS, c->records))
+	if (nla_put_u32(skb, UMACCT_A_CLIENT_RECORDS, client_records(c)))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -6,12 +6,12 @@ struct genl_info;
 struct netlink_callback;
 struct sk_buff;
 
-int get_status(struct sk_buff *request, struct genl_info *info);
-int get_account(struct sk_buff *request, struct genl_info *info);
-int get_account_dump_start(struct netlink_callback *cb);
-int get_account_dump(struct sk_buff *skb, struct netlink_callback *cb);
-int get_client_dump_start(struct netlink_callback *cb);
-int get_client_dump(struct sk_buff *skb, struct netlink_callback *cb);
-int get_dump_done(struct netlink_callback *cb);
+int umacct_nl_status_get_doit(struct sk_buff *request, struct genl_info *info);
+int umacct_nl_account_get_doit(struct sk_buff *request, struct genl_info *info);
+int umacct_nl_account_get_start(struct netlink_callback *cb);
+int umacct_nl_account_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int umacct_nl_client_get_start(struct netlink_callback *cb);
+int umacct_nl_client_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int umacct_nl_get_done(struct netlink_callback *cb);
 
 #endif /* UMACCT_GET_H */

@@ -7,19 +7,19 @@
 #include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/vmstat.h>
 
 #include "compat.h"
-#include "hooks/charge.h"
 #include "hooks/driver.h"
+#include "hooks/possible.h"
 #include "hooks/table.h"
-#include "hooks/view.h"
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
-#include "ledger/lock.h"
+#include "ledger/read.h"
 #include "ledger/settings.h"
 #include "memcg.h"
 #include "netlink/figures.h"
@@ -28,7 +28,7 @@
 #include "pools.h"
 
 /* family.c says what it answers, and registers it. */
-struct genl_family message_family __ro_after_init = {
+struct genl_family umacct_message_family __ro_after_init = {
 	.name = UMACCT_FAMILY_NAME,
 	.version = UMACCT_FAMILY_VERSION,
 	.module = THIS_MODULE,
@@ -37,12 +37,12 @@ struct genl_family message_family __ro_after_init = {
 	.resv_start_op = UMACCT_CMD_STATUS_GET,
 };
 
-/* Saves who lists many accounts from opening two files for each. */
+/* A reader that lists many accounts need not open two files for each. */
 static int put_memory(struct sk_buff *skb, const struct account *a)
 {
 	struct memcg_figures figures;
 
-	if (!a->cgrp || !memcg_read(a->cgrp, &figures))
+	if (!a->cgrp || !umacct_memcg_read(a->cgrp, &figures))
 		return 0;
 	if (nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_MEMORY_CURRENT, figures.current_bytes,
 			      UMACCT_A_ACCOUNT_PAD) ||
@@ -53,19 +53,22 @@ static int put_memory(struct sk_buff *skb, const struct account *a)
 }
 
 /**
- * message_put_account() - the attributes of an account
+ * umacct_message_put_account() - the attributes of an account
  * @skb: the message
- * @reader: who asks
+ * @reader: the reader that asks
  * @a: the account; account_update_locked() was called for it
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_account(struct sk_buff *skb, const struct reader *reader,
-			const struct account *a)
+int umacct_message_put_account(struct sk_buff *skb, const struct reader *reader,
+			       const struct account *a)
 {
-	if (put_account_figures(skb, a) ||
-	    nla_put_string(skb, UMACCT_A_ACCOUNT_PATH, reader_path(reader, a)))
+	struct held held;
+
+	umacct_account_held_locked(a, &held);
+	if (put_account_figures(skb, a, &held) ||
+	    nla_put_string(skb, UMACCT_A_ACCOUNT_PATH, umacct_reader_path(reader, a)))
 		return -EMSGSIZE;
 	if (a->parent &&
 	    nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_PARENT_ID, a->parent->id,
@@ -79,32 +82,35 @@ int message_put_account(struct sk_buff *skb, const struct reader *reader,
 }
 
 /**
- * message_put_client() - the attributes of a client
+ * umacct_message_put_client() - the attributes of a client
  * @skb: the message
- * @reader: who asks
+ * @reader: the reader that asks
  * @c: the client
  * @account: whom it counts for
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_client(struct sk_buff *skb, const struct reader *reader, const struct client *c,
-		       const struct account *account)
+int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
+			      const struct client *c, const struct account *account)
 {
-	if (put_client_figures(skb, c, account) ||
+	struct held held;
+
+	umacct_client_held_locked(c, &held);
+	if (put_client_figures(skb, c, &held, account) ||
 	    nla_put_u32(skb, UMACCT_A_CLIENT_PID, pid_nr_ns(c->pid, reader->pids)) ||
 	    nla_put_string(skb, UMACCT_A_CLIENT_COMM, c->comm) ||
-	    nla_put_string(skb, UMACCT_A_CLIENT_PATH, reader_path(reader, account)))
+	    nla_put_string(skb, UMACCT_A_CLIENT_PATH, umacct_reader_path(reader, account)))
 		return -EMSGSIZE;
 	if (client_exited(c) && nla_put_flag(skb, UMACCT_A_CLIENT_EXITED))
 		return -EMSGSIZE;
 	return 0;
 }
 
-/* Nobody else's business is how often a hook was called. Most never were. */
+/* Call counts are for readers that may see all; counts of zero are left out. */
 static int put_hook_counts(struct sk_buff *skb, const struct hook *hook)
 {
-	u64 calls = probe_calls(&hook->probe), missed = probe_missed(&hook->probe);
+	u64 calls = umacct_probe_calls(&hook->probe), missed = umacct_probe_missed(&hook->probe);
 
 	if ((calls && nla_put_u64_64bit(skb, UMACCT_A_HOOK_CALLS, calls, UMACCT_A_HOOK_PAD)) ||
 	    (missed && nla_put_u64_64bit(skb, UMACCT_A_HOOK_MISSED, missed, UMACCT_A_HOOK_PAD)))
@@ -112,14 +118,90 @@ static int put_hook_counts(struct sk_buff *skb, const struct hook *hook)
 	return 0;
 }
 
-static int put_hook(struct sk_buff *skb, const struct reader *reader, const struct hook *hook)
+/**
+ * struct label - a hook's name, symbol and state, the latter last, as attributes
+ * @size: of all of them
+ * @attrs: one after another; each status has those of all hooks
+ */
+struct label {
+	unsigned int size;
+	void *attrs;
+};
+
+/* In the order of umacct_hooks. */
+static struct label *labels;
+
+static void label_add(struct label *label, u16 type, const void *data, unsigned int size)
+{
+	struct nlattr *attr = label->attrs + label->size;
+
+	attr->nla_type = type;
+	attr->nla_len = nla_attr_size(size);
+	memcpy(nla_data(attr), data, size);
+	label->size += nla_total_size(size);
+}
+
+static bool label_make(struct label *label, const struct hook *hook)
+{
+	const unsigned int name = strlen(hook->name) + 1, symbol = strlen(hook->probe.symbol) + 1;
+	const u32 state = 0;
+
+	label->attrs = kzalloc(nla_total_size(name) + nla_total_size(symbol) +
+			       nla_total_size(sizeof(state)), GFP_KERNEL);
+	if (!label->attrs)
+		return false;
+	label_add(label, UMACCT_A_HOOK_NAME, hook->name, name);
+	label_add(label, UMACCT_A_HOOK_SYMBOL, hook->probe.symbol, symbol);
+	label_add(label, UMACCT_A_HOOK_STATE, &state, sizeof(state));
+	return true;
+}
+
+static int put_label(struct sk_buff *skb, const struct label *label, u32 state)
+{
+	if (nla_append(skb, label->size, label->attrs))
+		return -EMSGSIZE;
+	memcpy(skb_tail_pointer(skb) - sizeof(state), &state, sizeof(state));
+	return 0;
+}
+
+/**
+ * umacct_message_exit() - undo umacct_message_init()
+ *
+ * Context: may sleep; nobody asks for the status any more.
+ */
+void umacct_message_exit(void)
+{
+	unsigned int i;
+
+	for (i = 0; labels && i < umacct_nr_hooks; i++)
+		kfree(labels[i].attrs);
+	kfree(labels);
+	labels = NULL;
+}
+
+/**
+ * umacct_message_init() - make what doesn't change in a status
+ *
+ * Context: module initialisation.
+ * Return: 0 or -ENOMEM.
+ */
+int umacct_message_init(void)
+{
+	unsigned int i;
+
+	labels = kcalloc(umacct_nr_hooks, sizeof(*labels), GFP_KERNEL);
+	for (i = 0; labels && i < umacct_nr_hooks; i++)
+		if (!label_make(&labels[i], umacct_hooks[i]))
+			umacct_message_exit();
+	return labels ? 0 : -ENOMEM;
+}
+
+static int put_hook(struct sk_buff *skb, const struct reader *reader, unsigned int at)
 {
 	struct nlattr *nest = nla_nest_start(skb, UMACCT_A_STATUS_HOOK);
+	const struct hook *hook = umacct_hooks[at];
 
-	if (!nest ||
-	    nla_put(skb, UMACCT_A_HOOK_NAME, hook->name_size, hook->name) ||
-	    nla_put(skb, UMACCT_A_HOOK_SYMBOL, hook->symbol_size, hook->probe.symbol) ||
-	    nla_put_u32(skb, UMACCT_A_HOOK_STATE, hook->state) ||
+	if (!nest || put_label(skb, &labels[at], hook->state) ||
 	    (hook->required && nla_put_flag(skb, UMACCT_A_HOOK_REQUIRED)) ||
 	    (hook->reason[0] && nla_put_string(skb, UMACCT_A_HOOK_REASON, hook->reason)) ||
 	    (reader->all && put_hook_counts(skb, hook)))
@@ -128,24 +210,24 @@ static int put_hook(struct sk_buff *skb, const struct reader *reader, const stru
 	return 0;
 }
 
-/* What waits for the driver to come is as it should be. Context: under hook_lock(). */
+/* What waits for the driver to come is as it should be. Context: under umacct_hook_lock(). */
 static const char *status_unenforced(void)
 {
-	if (!READ_ONCE(settings.precheck_enabled) && !READ_ONCE(settings.throttles))
+	if (!READ_ONCE(umacct_settings.precheck_enabled) && !READ_ONCE(umacct_settings.throttles))
 		return NULL;
 	if (driver_profile(HOOK_NVIDIA)->state == UMACCT_DRIVER_ABSENT)
 		return NULL;
-	return driver_unenforced();
+	return umacct_driver_unenforced();
 }
 
-/* Context: under hook_lock(). */
+/* Context: under umacct_hook_lock(). */
 static u32 status_flags(const char *charge_why, const char *unenforced)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
 	const char *view_why;
 	u32 flags = 0;
 
-	if (memcg_on_v2())
+	if (umacct_memcg_on_v2())
 		flags |= UMACCT_STATUS_MEMCG_V2;
 	if (umacct_kmem_online())
 		flags |= UMACCT_STATUS_KMEM;
@@ -155,12 +237,12 @@ static u32 status_flags(const char *charge_why, const char *unenforced)
 		flags |= UMACCT_STATUS_PAGE_POOLS;
 	if (!charge_why)
 		flags |= UMACCT_STATUS_CHARGE_READY;
-	if (view_possible(&view_why))
+	if (umacct_view_possible(&view_why))
 		flags |= UMACCT_STATUS_VIEW_READY;
 	/* Whether there are any, not how many. */
 	if (data_race(cgrp_dfl_root.cgrp.nr_descendants))
 		flags |= UMACCT_STATUS_CGROUP_V2;
-	if (probe_selftest())
+	if (umacct_probe_selftest())
 		flags |= UMACCT_STATUS_SELFTEST;
 	if (unenforced)
 		flags |= UMACCT_STATUS_UNENFORCED;
@@ -168,35 +250,32 @@ static u32 status_flags(const char *charge_why, const char *unenforced)
 }
 
 /**
- * message_put_pools() - what the driver's pools hold, as an attribute of a status
+ * umacct_message_put_pools() - what the driver's pools hold, as an attribute of a status
  * @skb: the message
  *
  * Context: may sleep.
  * Return: 0, also if it isn't known, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_pools(struct sk_buff *skb)
+int umacct_message_put_pools(struct sk_buff *skb)
 {
 	u64 bytes;
 
-	if (!pools_read(&bytes))
+	if (!umacct_pools_read(&bytes))
 		return 0;
 	return nla_put_u64_64bit(skb, UMACCT_A_STATUS_POOLS, bytes, UMACCT_A_STATUS_PAD);
 }
 
-/* Of what it may see, the rest stays 0 and is not put. */
-static void read_own_totals(const struct reader *reader, struct ledger_totals *totals)
+static int read_sums(const struct account *account, void *arg)
 {
-	struct account *account;
+	struct ledger_totals *totals = arg;
+	struct held held;
 
-	raw_spin_lock_irq(&ledger_lock);
-	account = account_find_locked(reader->own);
-	if (account && reader_may_see(reader, account)) {
-		totals->usage = account->usage;
-		totals->charged = account->charged;
-		totals->managed = account->managed;
-		totals->metadata = account->metadata;
-	}
-	raw_spin_unlock_irq(&ledger_lock);
+	umacct_account_held_locked(account, &held);
+	totals->usage = held.usage;
+	totals->charged = held.charged;
+	totals->managed = held.managed;
+	totals->metadata = account->metadata;
+	return 0;
 }
 
 /*
@@ -236,48 +315,49 @@ static int put_memory_of_machine(struct sk_buff *skb)
 }
 
 /**
- * message_put_totals() - sums, as attributes of a status
+ * umacct_message_put_totals() - sums, as attributes of a status
  * @skb: the message
- * @reader: who asks; may only see all of what it may see all of
+ * @reader: the reader that asks; gets sums of what it may see
  *
- * Context: ledger_lock not held.
+ * Context: umacct_ledger_lock not held.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_totals(struct sk_buff *skb, const struct reader *reader)
+int umacct_message_put_totals(struct sk_buff *skb, const struct reader *reader)
 {
 	struct ledger_totals totals = {};
 
 	if (reader->all)
-		ledger_read_totals(&totals);
-	else
-		read_own_totals(reader, &totals);
+		umacct_ledger_read_totals(&totals);
+	else if (reader->own)
+		/* Of what it may see all of; the rest stays 0 and is not put. */
+		umacct_read_account(reader->own, read_sums, &totals);
 	if (put_status_figures(skb, &totals, reader->all))
 		return -EMSGSIZE;
 	if (!reader->all)
 		return 0;
-	return put_memory_of_machine(skb) ?: message_put_pools(skb);
+	return put_memory_of_machine(skb) ?: umacct_message_put_pools(skb);
 }
 
 /**
- * message_put_driver() - the driver and the hooks, as attributes of a status
+ * umacct_message_put_driver() - the driver and the hooks, as attributes of a status
  * @skb: the message
- * @reader: who asks
+ * @reader: the reader that asks
  *
  * Context: may sleep.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_driver(struct sk_buff *skb, const struct reader *reader)
+int umacct_message_put_driver(struct sk_buff *skb, const struct reader *reader)
 {
 	const struct driver_profile *profile, *uvm;
 	const char *why = NULL, *unenforced, *reason;
 	int err = -EMSGSIZE;
-	struct hook *hook;
+	unsigned int i;
 	u32 flags;
 
-	hook_lock();
+	umacct_hook_lock();
 	profile = driver_profile(HOOK_NVIDIA);
 	uvm = driver_profile(HOOK_UVM);
-	if (charge_possible(&why))
+	if (umacct_charge_possible(&why))
 		why = NULL;
 	/* Asked once: what a hook is wanted for may change meanwhile, its reason can't. */
 	unenforced = status_unenforced();
@@ -291,17 +371,17 @@ int message_put_driver(struct sk_buff *skb, const struct reader *reader)
 	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, flags) ||
 	    (why && nla_put_string(skb, UMACCT_A_STATUS_CHARGE_REASON, why)))
 		goto out;
-	for_each_hook(hook)
-		if (hook_applies(hook) && put_hook(skb, reader, hook))
+	for (i = 0; i < umacct_nr_hooks; i++)
+		if (umacct_hook_applies(umacct_hooks[i]) && put_hook(skb, reader, i))
 			goto out;
 	err = 0;
 out:
-	hook_unlock();
+	umacct_hook_unlock();
 	return err;
 }
 
 /**
- * message_put_enforcement() - does what was set have an effect?
+ * umacct_message_put_enforcement() - does what was set have an effect?
  * @skb: the message
  * @state_attr: number of the attribute for the driver's state
  * @reason_attr: number of the attribute for why not
@@ -309,27 +389,27 @@ out:
  * Context: may sleep.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr)
+int umacct_message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr)
 {
 	const char *why;
 	int err = 0;
 
-	hook_lock();
-	why = driver_unenforced();
+	umacct_hook_lock();
+	why = umacct_driver_unenforced();
 	if (nla_put_u32(skb, state_attr, driver_profile(HOOK_NVIDIA)->state) ||
 	    (why && nla_put_string(skb, reason_attr, why)))
 		err = -EMSGSIZE;
-	hook_unlock();
+	umacct_hook_unlock();
 	return err;
 }
 
 /**
- * message_event_size() - room for the attributes of an event
+ * umacct_message_event_size() - room for the attributes of an event
  * @event: what happened
  *
  * Context: any.
  */
-size_t message_event_size(const struct event *event)
+size_t umacct_message_event_size(const struct event *event)
 {
 	const struct account *limit = event->what.limit_account;
 
@@ -338,14 +418,14 @@ size_t message_event_size(const struct event *event)
 }
 
 /**
- * message_put_event() - the attributes of an event
+ * umacct_message_put_event() - the attributes of an event
  * @skb: the message
  * @event: what happened
  *
  * Context: any.
  * Return: 0, or -EMSGSIZE if it doesn't fit.
  */
-int message_put_event(struct sk_buff *skb, const struct event *event)
+int umacct_message_put_event(struct sk_buff *skb, const struct event *event)
 {
 	const struct account *limit = event->what.limit_account;
 

@@ -12,17 +12,19 @@ struct reader;
 /* Room for an account with its path, and for nearly every status. */
 #define MESSAGE_SIZE	NLMSG_DEFAULT_SIZE
 
-extern struct genl_family message_family;
+extern struct genl_family umacct_message_family;
 
-int message_put_account(struct sk_buff *skb, const struct reader *reader,
-			const struct account *a);
-int message_put_client(struct sk_buff *skb, const struct reader *reader, const struct client *c,
-		       const struct account *account);
-int message_put_pools(struct sk_buff *skb);
-int message_put_totals(struct sk_buff *skb, const struct reader *reader);
-int message_put_driver(struct sk_buff *skb, const struct reader *reader);
-int message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr);
-size_t message_event_size(const struct event *event);
-int message_put_event(struct sk_buff *skb, const struct event *event);
+int umacct_message_init(void);
+void umacct_message_exit(void);
+int umacct_message_put_account(struct sk_buff *skb, const struct reader *reader,
+			       const struct account *a);
+int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
+			      const struct client *c, const struct account *account);
+int umacct_message_put_pools(struct sk_buff *skb);
+int umacct_message_put_totals(struct sk_buff *skb, const struct reader *reader);
+int umacct_message_put_driver(struct sk_buff *skb, const struct reader *reader);
+int umacct_message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr);
+size_t umacct_message_event_size(const struct event *event);
+int umacct_message_put_event(struct sk_buff *skb, const struct event *event);
 
 #endif /* UMACCT_MESSAGE_H */

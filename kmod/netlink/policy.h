@@ -18,6 +18,7 @@ static const struct nla_policy account_set_policy[] = {
 	[UMACCT_A_ACCOUNT_THROTTLE] = { .type = NLA_U64 },
 	[UMACCT_A_ACCOUNT_VIEW] = NLA_POLICY_MAX(NLA_U32, 1),
 	[UMACCT_A_ACCOUNT_CHARGE] = NLA_POLICY_MAX(NLA_U32, UMACCT_CHARGE_ON),
+	[UMACCT_A_ACCOUNT_KEEP] = { .type = NLA_U64 },
 };
 
 static const struct nla_policy client_get_policy[] = {

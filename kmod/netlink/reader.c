@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who may see what, and under which names. It is decided once, at the start of a
+ * Which accounts a reader may see, and under which names. It is decided once, at the start of a
  * request, and carried through a dump: later parts of a dump may run in another
  * task.
  */
@@ -25,13 +25,13 @@ static bool may_see_all(const struct sk_buff *request)
 }
 
 /**
- * reader_init() - find out on whose behalf a request is answered
- * @reader: filled in, but for what rows are told in
+ * umacct_reader_init() - find out on whose behalf a request is answered
+ * @reader: filled in, except for the namespaces of rows
  * @request: from the current task
  *
  * Context: process context.
  */
-void reader_init(struct reader *reader, const struct sk_buff *request)
+void umacct_reader_init(struct reader *reader, const struct sk_buff *request)
 {
 	struct cgroup *own;
 
@@ -45,13 +45,13 @@ void reader_init(struct reader *reader, const struct sk_buff *request)
 }
 
 /**
- * reader_alloc() - find out on whose behalf a request for rows is answered
+ * umacct_reader_alloc() - find out on whose behalf a request for rows is answered
  * @request: from the current task
  *
  * Context: may sleep.
- * Return: the reader, for reader_free(), or NULL if memory ran out.
+ * Return: the reader, for umacct_reader_free(), or NULL if memory ran out.
  */
-struct reader *reader_alloc(const struct sk_buff *request)
+struct reader *umacct_reader_alloc(const struct sk_buff *request)
 {
 	struct reader *reader = NULL;
 	char *prefix = __getname();
@@ -62,10 +62,10 @@ struct reader *reader_alloc(const struct sk_buff *request)
 	len = cgroup_path(current->nsproxy->cgroup_ns->root_cset->dfl_cgrp, prefix, PATH_MAX);
 	if (len < 0 || len >= PATH_MAX || !strcmp(prefix, "/"))
 		len = 0;
-	/* Whoever doesn't read a dump to its end keeps this. */
+	/* A task that doesn't read a dump to its end keeps this. */
 	reader = kzalloc(struct_size(reader, prefix, len + 1), GFP_KERNEL_ACCOUNT);
 	if (reader) {
-		reader_init(reader, request);
+		umacct_reader_init(reader, request);
 		reader->pids = get_pid_ns(task_active_pid_ns(current));
 		memcpy(reader->prefix, prefix, len);
 		reader->prefix[len] = '\0';
@@ -75,12 +75,12 @@ struct reader *reader_alloc(const struct sk_buff *request)
 }
 
 /**
- * reader_free() - undo reader_alloc()
+ * umacct_reader_free() - undo umacct_reader_alloc()
  * @reader: or NULL
  *
  * Context: may sleep.
  */
-void reader_free(struct reader *reader)
+void umacct_reader_free(struct reader *reader)
 {
 	if (!reader)
 		return;
@@ -97,38 +97,38 @@ static bool is_within(const struct account *account, u64 id)
 }
 
 /**
- * reader_may_see() - may it be told of an account?
- * @reader: who asks
+ * umacct_reader_may_see() - may it see an account?
+ * @reader: the reader that asks
  * @account: the account
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-bool reader_may_see(const struct reader *reader, const struct account *account)
+bool umacct_reader_may_see(const struct reader *reader, const struct account *account)
 {
 	return reader->all || (reader->own && is_within(account, reader->own));
 }
 
 /**
- * reader_asks_for() - is a row one of those that a dump is to have?
- * @reader: who asks
+ * umacct_reader_asks_for() - is a row one of those that a dump is to have?
+ * @reader: the reader that asks
  * @account: the row, or a client's
  *
- * Context: ledger_lock held.
+ * Context: umacct_ledger_lock held.
  */
-bool reader_asks_for(const struct reader *reader, const struct account *account)
+bool umacct_reader_asks_for(const struct reader *reader, const struct account *account)
 {
-	return reader_may_see(reader, account) &&
+	return umacct_reader_may_see(reader, account) &&
 	       (!reader->subtree || is_within(account, reader->subtree));
 }
 
 /**
- * reader_path() - an account's path as its reader knows it
- * @reader: who asks
+ * umacct_reader_path() - an account's path as its reader knows it
+ * @reader: the reader that asks
  * @account: the account
  *
  * Context: any.
  */
-const char *reader_path(const struct reader *reader, const struct account *account)
+const char *umacct_reader_path(const struct reader *reader, const struct account *account)
 {
 	size_t len = strlen(reader->prefix);
 

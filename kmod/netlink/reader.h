@@ -14,8 +14,8 @@ struct sk_buff;
  * @own: otherwise, sees the subtree of this cgroup; 0: none
  * @subtree: asked for this subtree only, or 0
  * @cursor: dumps: number of the last row that was looked at
- * @pids: rows: pid namespace that pids are told in; referenced
- * @prefix: rows: path of the root of the cgroup namespace that paths are told in
+ * @pids: rows: pid namespace in which pids are reported; referenced
+ * @prefix: rows: path of the root of the cgroup namespace in which paths are reported
  */
 struct reader {
 	bool all;
@@ -26,11 +26,11 @@ struct reader {
 	char prefix[];
 };
 
-void reader_init(struct reader *reader, const struct sk_buff *request);
-struct reader *reader_alloc(const struct sk_buff *request);
-void reader_free(struct reader *reader);
-bool reader_may_see(const struct reader *reader, const struct account *account);
-bool reader_asks_for(const struct reader *reader, const struct account *account);
-const char *reader_path(const struct reader *reader, const struct account *account);
+void umacct_reader_init(struct reader *reader, const struct sk_buff *request);
+struct reader *umacct_reader_alloc(const struct sk_buff *request);
+void umacct_reader_free(struct reader *reader);
+bool umacct_reader_may_see(const struct reader *reader, const struct account *account);
+bool umacct_reader_asks_for(const struct reader *reader, const struct account *account);
+const char *umacct_reader_path(const struct reader *reader, const struct account *account);
 
 #endif /* UMACCT_READER_H */

@@ -6,12 +6,11 @@
 #include <linux/mm.h>
 #include <net/genetlink.h>
 
-#include "hooks/charge.h"
 #include "hooks/driver.h"
 #include "hooks/hook.h"
-#include "hooks/throttle.h"
-#include "hooks/view.h"
+#include "hooks/possible.h"
 #include "ledger/account.h"
+#include "ledger/change.h"
 #include "ledger/limit.h"
 #include "ledger/settings.h"
 #include "netlink/message.h"
@@ -32,7 +31,7 @@ static int refuse_unprivileged(struct sk_buff *request, struct genl_info *info)
 	if (netlink_capable(request, CAP_SYS_ADMIN))
 		return 0;
 	NL_SET_ERR_MSG(info->extack,
-		       "changing anything takes CAP_SYS_ADMIN in the initial user namespace");
+		       "changes need CAP_SYS_ADMIN in the initial user namespace");
 	return -EPERM;
 }
 
@@ -43,9 +42,9 @@ static bool is_possible(struct genl_info *info, const struct nlattr *attr,
 	const char *why = NULL;
 	bool possible;
 
-	hook_lock();
+	umacct_hook_lock();
 	possible = feature(&why);
-	hook_unlock();
+	umacct_hook_unlock();
 	if (!possible)
 		refuse(info, attr, why);
 	return possible;
@@ -53,34 +52,34 @@ static bool is_possible(struct genl_info *info, const struct nlattr *attr,
 
 /* What serves a setting, and whether that can be; the other settings need no hook. */
 static bool (*const possible[NR_SETTINGS])(const char **why) = {
-	[SETTING_THROTTLE] = throttle_possible,
-	[SETTING_VIEW] = view_possible,
-	[SETTING_CHARGE] = charge_possible,
+	[SETTING_THROTTLE] = umacct_throttle_possible,
+	[SETTING_VIEW] = umacct_view_possible,
+	[SETTING_CHARGE] = umacct_charge_possible,
 };
 
-static int parse_change(struct genl_info *info, struct limit_change *change)
+static int parse_change(struct genl_info *info, struct settings_change *change)
 {
 	enum setting_id id;
 
 	memset(change, 0, sizeof(*change));
 	for (id = 0; id < NR_SETTINGS; id++) {
-		const struct nlattr *attr = info->attrs[setting_table[id].attr];
+		const struct nlattr *attr = info->attrs[umacct_setting_table[id].attr];
 		u64 value;
 
 		if (!attr)
 			continue;
-		value = setting_table[id].size == sizeof(u64) ? nla_get_u64(attr) :
-								nla_get_u32(attr);
-		if (possible[id] && setting_asks(id, value) &&
+		value = nla_len(attr) == sizeof(u64) ? nla_get_u64(attr) : nla_get_u32(attr);
+		if (possible[id] && umacct_setting_asks(id, value) &&
 		    !is_possible(info, attr, possible[id]))
 			return -EOPNOTSUPP;
-		if (id == SETTING_THROTTLE && value > LIMIT_THROTTLE_MAX_NS) {
+		/* A stalled task must stay a task. */
+		if (id == SETTING_THROTTLE && value > UMACCT_THROTTLE_MAX_NS) {
 			NL_SET_ERR_MSG_ATTR(info->extack, attr,
 					    "a throttle is at most two seconds");
 			return -ERANGE;
 		}
 		change->mask |= BIT(id);
-		setting_write(&change->to, id, value);
+		umacct_setting_write(&change->to, id, value);
 	}
 	if (!change->mask) {
 		NL_SET_ERR_MSG(info->extack, "nothing to change");
@@ -89,7 +88,7 @@ static int parse_change(struct genl_info *info, struct limit_change *change)
 	return 0;
 }
 
-static bool needs_hooks(const struct limit_change *change)
+static bool needs_hooks(const struct settings_change *change)
 {
 	enum setting_id id;
 
@@ -109,13 +108,13 @@ static int answer(struct genl_info *info, u64 account_id)
 	/* It is done: only the answer is lost. */
 	if (!skb)
 		return 0;
-	hdr = genlmsg_put_reply(skb, info, &message_family, 0, info->genlhdr->cmd);
+	hdr = genlmsg_put_reply(skb, info, &umacct_message_family, 0, info->genlhdr->cmd);
 	if (!hdr ||
 	    (account && nla_put_u64_64bit(skb, UMACCT_A_ACCOUNT_ID, account_id,
 					  UMACCT_A_ACCOUNT_PAD)) ||
-	    message_put_enforcement(skb, account ? UMACCT_A_ACCOUNT_DRIVER_STATE :
+	    umacct_message_put_enforcement(skb, account ? UMACCT_A_ACCOUNT_DRIVER_STATE :
 						   UMACCT_A_STATUS_DRIVER_STATE,
-				    account ? UMACCT_A_ACCOUNT_REASON :
+					   account ? UMACCT_A_ACCOUNT_REASON :
 					      UMACCT_A_STATUS_REASON)) {
 		nlmsg_free(skb);
 		return 0;
@@ -125,10 +124,11 @@ static int answer(struct genl_info *info, u64 account_id)
 	return 0;
 }
 
-int set_account(struct sk_buff *request, struct genl_info *info)
+int umacct_nl_account_set_doit(struct sk_buff *request, struct genl_info *info)
 {
 	struct nlattr **attrs = info->attrs;
-	struct limit_change change;
+	struct settings_change change;
+	enum setting_id which;
 	struct account *account;
 	const char *why = NULL;
 	int err;
@@ -143,28 +143,29 @@ int set_account(struct sk_buff *request, struct genl_info *info)
 	err = parse_change(info, &change);
 	if (err)
 		return err;
-	account = account_open(nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
+	account = umacct_account_open(nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
 	if (IS_ERR(account)) {
 		if (PTR_ERR(account) == -ENOENT)
 			NL_SET_ERR_MSG_ATTR(info->extack, attrs[UMACCT_A_ACCOUNT_ID],
 					    "no such cgroup");
 		else if (PTR_ERR(account) == -E2BIG)
 			NL_SET_ERR_MSG_ATTR(info->extack, attrs[UMACCT_A_ACCOUNT_ID],
-					    "so deep a cgroup has no account: it counts for one above");
+					    "cgroups below level 64 have no account: set the limit on an ancestor");
 		return PTR_ERR(account);
 	}
-	err = limit_set(account, &change, &why);
+	err = umacct_settings_change(account, &change, &which, &why);
 	if (err)
-		refuse(info, attrs[UMACCT_A_ACCOUNT_SOFT] ?: attrs[UMACCT_A_ACCOUNT_HARD], why);
+		refuse(info, attrs[umacct_setting_table[which].attr] ?:
+			     attrs[UMACCT_A_ACCOUNT_HARD], why);
 	account_put(account);
 	if (err)
 		return err;
 	if (needs_hooks(&change))
-		driver_rearm();
+		umacct_driver_rearm();
 	return answer(info, nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
 }
 
-int set_config(struct sk_buff *request, struct genl_info *info)
+int umacct_nl_config_set_doit(struct sk_buff *request, struct genl_info *info)
 {
 	struct nlattr *reserve = info->attrs[UMACCT_A_STATUS_RESERVE];
 	struct nlattr *charge = info->attrs[UMACCT_A_STATUS_CHARGE_DEFAULT];
@@ -183,18 +184,18 @@ int set_config(struct sk_buff *request, struct genl_info *info)
 		return -ERANGE;
 	}
 	if (charge && nla_get_u32(charge) == UMACCT_CHARGE_ON &&
-	    !is_possible(info, charge, charge_possible))
+	    !is_possible(info, charge, umacct_charge_possible))
 		return -EOPNOTSUPP;
 	if (reserve)
-		settings_set_reserve(nla_get_u64(reserve));
+		umacct_settings_set_reserve(nla_get_u64(reserve));
 	if (charge) {
-		settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
-		driver_rearm();
+		umacct_settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
+		umacct_driver_rearm();
 	}
 	return answer(info, 0);
 }
 
-int set_reclaim(struct sk_buff *request, struct genl_info *info)
+int umacct_nl_reclaim_doit(struct sk_buff *request, struct genl_info *info)
 {
 	struct sk_buff *skb;
 	u64 bytes;
@@ -204,17 +205,17 @@ int set_reclaim(struct sk_buff *request, struct genl_info *info)
 	err = refuse_unprivileged(request, info);
 	if (err)
 		return err;
-	if (!pools_reclaim(&bytes)) {
-		NL_SET_ERR_MSG(info->extack, "what this driver keeps can't be asked for");
+	if (!umacct_pools_reclaim(&bytes)) {
+		NL_SET_ERR_MSG(info->extack, "the driver's page pools were not found");
 		return -EOPNOTSUPP;
 	}
 	skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
-	hdr = genlmsg_put_reply(skb, info, &message_family, 0, info->genlhdr->cmd);
+	hdr = genlmsg_put_reply(skb, info, &umacct_message_family, 0, info->genlhdr->cmd);
 	if (!hdr ||
 	    nla_put_u64_64bit(skb, UMACCT_A_STATUS_RECLAIMED, bytes, UMACCT_A_STATUS_PAD) ||
-	    message_put_pools(skb)) {
+	    umacct_message_put_pools(skb)) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}

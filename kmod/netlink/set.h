@@ -5,8 +5,8 @@
 struct genl_info;
 struct sk_buff;
 
-int set_account(struct sk_buff *request, struct genl_info *info);
-int set_config(struct sk_buff *request, struct genl_info *info);
-int set_reclaim(struct sk_buff *request, struct genl_info *info);
+int umacct_nl_account_set_doit(struct sk_buff *request, struct genl_info *info);
+int umacct_nl_config_set_doit(struct sk_buff *request, struct genl_info *info);
+int umacct_nl_reclaim_doit(struct sk_buff *request, struct genl_info *info);
 
 #endif /* UMACCT_SET_H */

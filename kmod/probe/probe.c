@@ -23,9 +23,9 @@
  *    to the others.
  *
  * Unloading: nobody may be in our text when it goes. Once a function is unhooked,
- * probe_drain_begin() lets those get to where they count themselves in, before they
- * may sleep; probe_drain() waits until as many have counted themselves
- * out; probe_drain_end() lets the last of them return.
+ * umacct_probe_drain_begin() lets those get to where they count themselves in, before they
+ * may sleep; umacct_probe_drain() waits until as many have counted themselves
+ * out; umacct_probe_drain_end() lets the last of them return.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -178,29 +178,29 @@ static int arm_observe(struct probe *p)
 }
 
 /**
- * probe_init() - make ready a probe that was filled in statically
+ * umacct_probe_init() - make ready a probe that was filled in statically
  * @p: the probe
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
  */
-int probe_init(struct probe *p)
+int umacct_probe_init(struct probe *p)
 {
 	p->entered = alloc_percpu(u64);
 	p->left = alloc_percpu(u64);
 	if (p->entered && p->left)
 		return 0;
-	probe_destroy(p);
+	umacct_probe_destroy(p);
 	return -ENOMEM;
 }
 
 /**
- * probe_destroy() - release what probe_init() took
- * @p: a disarmed and drained probe, or one whose probe_init() never ran
+ * umacct_probe_destroy() - release what umacct_probe_init() took
+ * @p: a disarmed and drained probe, or one whose umacct_probe_init() never ran
  *
  * Context: may sleep.
  */
-void probe_destroy(struct probe *p)
+void umacct_probe_destroy(struct probe *p)
 {
 	free_percpu(p->entered);
 	free_percpu(p->left);
@@ -220,8 +220,8 @@ static bool may_be_kprobe(int err)
 }
 
 /**
- * probe_arm() - start hooking
- * @p: a probe that is not armed, or that probe_disarm() could not disarm
+ * umacct_probe_arm() - start hooking
+ * @p: a probe that is not armed, or that umacct_probe_disarm() could not disarm
  *
  * The function's module must be loaded (or in MODULE_STATE_COMING).
  *
@@ -229,7 +229,7 @@ static bool may_be_kprobe(int err)
  * Return: 0, -ENOENT if there is no such symbol, -EBUSY if another's direct call or a live
  *	patch is there, or register_kprobe()'s error.
  */
-int probe_arm(struct probe *p)
+int umacct_probe_arm(struct probe *p)
 {
 	int err;
 
@@ -274,21 +274,21 @@ static void set_stuck(struct probe *p, int err)
 		return;
 	}
 	__module_get(THIS_MODULE);
-	pr_err("%s can't be unhooked, error %d: umacct stays loaded\n", p->symbol, err);
+	pr_err("cannot unhook %s, error %d: umacct stays loaded\n", p->symbol, err);
 }
 
 /**
- * probe_disarm() - stop hooking
+ * umacct_probe_disarm() - stop hooking
  * @p: a probe; nothing happens if it isn't armed
  *
  * No call is hooked afterwards, but tasks may still be on their way into, in, or
- * out of the replacement: see probe_drain(). Where the kernel can't unhook the function,
+ * out of the replacement: see umacct_probe_drain(). Where the kernel can't unhook the function,
  * which is after a bug in ftrace alone, it goes on calling the replacement, and umacct
  * can't be unloaded.
  *
  * Context: may sleep; the caller serialises arming and disarming.
  */
-void probe_disarm(struct probe *p)
+void umacct_probe_disarm(struct probe *p)
 {
 	unsigned int flags;
 	int err = 0;
@@ -319,13 +319,13 @@ static u64 percpu_sum(u64 __percpu *counter)
 }
 
 /**
- * probe_drain_begin() - wait for tasks that are on their way into a replacement
+ * umacct_probe_drain_begin() - wait for tasks that are on their way into a replacement
  *
- * Call between the last probe_disarm() and the first probe_drain().
+ * Call between the last umacct_probe_disarm() and the first umacct_probe_drain().
  *
  * Context: may sleep.
  */
-void probe_drain_begin(void)
+void umacct_probe_drain_begin(void)
 {
 	synchronize_rcu_tasks();
 }
@@ -335,13 +335,13 @@ static void disarm_at_last(struct probe *p)
 {
 	if (likely(!p->armed))
 		return;
-	for (probe_disarm(p); p->armed; probe_disarm(p))
+	for (umacct_probe_disarm(p); p->armed; umacct_probe_disarm(p))
 		ssleep(1);
-	probe_drain_begin();
+	umacct_probe_drain_begin();
 }
 
 /**
- * probe_drain() - wait until no task is inside a replacement
+ * umacct_probe_drain() - wait until no task is inside a replacement
  * @p: a probe that was disarmed, or could not be
  *
  * An allocation under memory pressure may take long; there is no way to cut it
@@ -349,14 +349,14 @@ static void disarm_at_last(struct probe *p)
  *
  * Context: may sleep.
  */
-void probe_drain(struct probe *p)
+void umacct_probe_drain(struct probe *p)
 {
 	unsigned long next = jiffies + 10 * HZ;
 
 	if (!p->replacement || !p->left)
 		return;
 	disarm_at_last(p);
-	/* left before entered: whoever enters and leaves in between is seen as inside. */
+	/* left before entered: a task that enters and leaves in between is seen as inside. */
 	for (;;) {
 		u64 left = percpu_sum(p->left);
 
@@ -373,37 +373,37 @@ void probe_drain(struct probe *p)
 }
 
 /**
- * probe_drain_end() - wait for tasks that are returning from a replacement
+ * umacct_probe_drain_end() - wait for tasks that are returning from a replacement
  *
- * Call once, after the last probe_drain() and before the module's text goes.
+ * Call once, after the last umacct_probe_drain() and before the module's text goes.
  *
  * Context: may sleep.
  */
-void probe_drain_end(void)
+void umacct_probe_drain_end(void)
 {
 	synchronize_rcu_tasks();
 }
 
 /**
- * probe_calls() - how often the hook was reached
+ * umacct_probe_calls() - how often the hook was reached
  * @p: the probe
  *
  * Context: any.
- * Return: the count since probe_init().
+ * Return: the count since umacct_probe_init().
  */
-u64 probe_calls(const struct probe *p)
+u64 umacct_probe_calls(const struct probe *p)
 {
 	return percpu_sum(p->entered);
 }
 
 /**
- * probe_missed() - calls that the kernel could not deliver
+ * umacct_probe_missed() - calls that the kernel could not deliver
  * @p: the probe
  *
- * Context: any; the caller serialises with probe_arm().
+ * Context: any; the caller serialises with umacct_probe_arm().
  * Return: the count since the probe was armed.
  */
-u64 probe_missed(const struct probe *p)
+u64 umacct_probe_missed(const struct probe *p)
 {
 	if (!p->armed || p->direct)
 		return 0;
@@ -458,7 +458,7 @@ static int keep_ftrace_on(void)
 	if (err) {
 		ftrace_free_filter(&stays);
 		if (err == -EBUSY)
-			pr_err("no call would be seen: kernel.ftrace_enabled is 0\n");
+			pr_err("kernel.ftrace_enabled is 0: calls would not be seen\n");
 	}
 	return err;
 }
@@ -480,7 +480,7 @@ static void let_ftrace_go(void)
 #endif
 
 /**
- * probe_selftest() - do probes fire?
+ * umacct_probe_selftest() - do probes fire?
  *
  * Kprobes can be switched off for the whole machine behind our back
  * (debugfs/kprobes/enabled).
@@ -488,40 +488,40 @@ static void let_ftrace_go(void)
  * Context: may sleep.
  * Return: true if a probe on our own text fired just now.
  */
-bool probe_selftest(void)
+bool umacct_probe_selftest(void)
 {
-	u64 before = probe_calls(&selftest);
+	u64 before = umacct_probe_calls(&selftest);
 
 	selftest_target();
-	return probe_calls(&selftest) != before;
+	return umacct_probe_calls(&selftest) != before;
 }
 
 /**
- * probe_fires() - does the kernel deliver calls to an armed probe?
+ * umacct_probe_fires() - does the kernel deliver calls to an armed probe?
  * @p: the probe
  *
  * Context: may sleep.
  * Return: false if kprobes are switched off, and it is one.
  */
-bool probe_fires(const struct probe *p)
+bool umacct_probe_fires(const struct probe *p)
 {
-	return p->direct || probe_selftest();
+	return p->direct || umacct_probe_selftest();
 }
 
 /**
- * probe_system_init() - prepare what all probes share
+ * umacct_probe_system_init() - prepare what all probes share
  *
- * Context: module initialisation, before the first probe_arm().
+ * Context: module initialisation, before the first umacct_probe_arm().
  * Return: 0 or an error.
  */
-int probe_system_init(void)
+int umacct_probe_system_init(void)
 {
 	int err;
 
-	err = probe_init(&selftest);
+	err = umacct_probe_init(&selftest);
 	if (err)
 		return err;
-	err = probe_arm(&selftest);
+	err = umacct_probe_arm(&selftest);
 	if (err) {
 		if (err != -ENOMEM)
 			pr_err("kprobes don't work on this kernel: error %d\n", err);
@@ -533,26 +533,26 @@ int probe_system_init(void)
 	return 0;
 
 err_disarm:
-	probe_disarm(&selftest);
+	umacct_probe_disarm(&selftest);
 err_destroy:
-	probe_destroy(&selftest);
+	umacct_probe_destroy(&selftest);
 	return err;
 }
 
 /**
- * probe_system_exit() - undo probe_system_init()
+ * umacct_probe_system_exit() - undo umacct_probe_system_init()
  *
  * Context: module exit.
  */
-void probe_system_exit(void)
+void umacct_probe_system_exit(void)
 {
 	let_ftrace_go();
-	probe_disarm(&selftest);
-	probe_destroy(&selftest);
+	umacct_probe_disarm(&selftest);
+	umacct_probe_destroy(&selftest);
 }
 
 /**
- * probe_resolve() - find a function's address
+ * umacct_probe_resolve() - find a function's address
  * @symbol: "module:symbol" or "symbol"
  * @address: set if it is there and can be probed
  *
@@ -561,7 +561,7 @@ void probe_system_exit(void)
  * Context: may sleep.
  * Return: 0, -ENOENT if there is no such symbol, or register_kprobe()'s error.
  */
-int probe_resolve(const char *symbol, unsigned long *address)
+int umacct_probe_resolve(const char *symbol, unsigned long *address)
 {
 	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
 	int err = register_kprobe(&kp);

@@ -39,27 +39,27 @@ struct probe {
 	bool stuck;			/* the kernel could not unhook it: umacct stays loaded */
 };
 
-int probe_system_init(void);
-int probe_init(struct probe *p);
-void probe_destroy(struct probe *p);
-int probe_arm(struct probe *p);
-void probe_disarm(struct probe *p);
-void probe_drain_begin(void);
-void probe_drain(struct probe *p);
-void probe_drain_end(void);
-u64 probe_calls(const struct probe *p);
-u64 probe_missed(const struct probe *p);
-int probe_resolve(const char *symbol, unsigned long *address);
-bool probe_selftest(void);
-bool probe_fires(const struct probe *p);
-void probe_system_exit(void);
+int umacct_probe_system_init(void);
+int umacct_probe_init(struct probe *p);
+void umacct_probe_destroy(struct probe *p);
+int umacct_probe_arm(struct probe *p);
+void umacct_probe_disarm(struct probe *p);
+void umacct_probe_drain_begin(void);
+void umacct_probe_drain(struct probe *p);
+void umacct_probe_drain_end(void);
+u64 umacct_probe_calls(const struct probe *p);
+u64 umacct_probe_missed(const struct probe *p);
+int umacct_probe_resolve(const char *symbol, unsigned long *address);
+bool umacct_probe_selftest(void);
+bool umacct_probe_fires(const struct probe *p);
+void umacct_probe_system_exit(void);
 
 /**
  * probe_enter() - say that a replacement was entered
  * @p: the probe that led into it
  *
- * Comes before anything in a replacement that may sleep: from here on probe_drain()
- * waits for it; until then, probe_drain_begin() does.
+ * Comes before anything in a replacement that may sleep: from here on umacct_probe_drain()
+ * waits for it; until then, umacct_probe_drain_begin() does.
  */
 static __always_inline void probe_enter(struct probe *p)
 {
@@ -70,8 +70,8 @@ static __always_inline void probe_enter(struct probe *p)
  * probe_leave() - say that a replacement is about to return
  * @p: the probe that led into it
  *
- * The last thing a replacement does: from here on probe_drain() no longer waits
- * for it; what is left of it is covered by probe_drain_end().
+ * The last thing a replacement does: from here on umacct_probe_drain() no longer waits
+ * for it; what is left of it is covered by umacct_probe_drain_end().
  */
 static __always_inline void probe_leave(struct probe *p)
 {
@@ -83,31 +83,31 @@ static __always_inline void probe_leave(struct probe *p)
  * the function's parameters, in parentheses.
  */
 #define DECLARE_REDIRECT(ret, name, params)		\
-	extern unsigned long original_##name##_entry;	\
-	void enter_##name(void);			\
-	ret original_##name params;			\
-	ret replace_##name params
+	extern unsigned long umacct_original_##name##_entry; \
+	void umacct_enter_##name(void);			\
+	ret umacct_original_##name params;		\
+	ret umacct_replace_##name params
 
 /* The same where redirects.S says REDIRECT_ABOVE: _bound is set before the probe is armed. */
 #define DECLARE_REDIRECT_ABOVE(ret, name, params)	\
-	extern unsigned long original_##name##_bound;	\
+	extern unsigned long umacct_original_##name##_bound; \
 	DECLARE_REDIRECT(ret, name, params)
 
 /* Declares what redirects.S has for a function that is called, not hooked. */
 #define DECLARE_ORIGINAL(ret, name, params)		\
-	extern unsigned long original_##name##_entry;	\
-	ret original_##name params
+	extern unsigned long umacct_original_##name##_entry; \
+	ret umacct_original_##name params
 
 /* The members of struct probe that belong to it. */
 #define REDIRECT(name)					\
-	.replacement = replace_##name,			\
-	.entry = &original_##name##_entry,		\
-	.enter = enter_##name
+	.replacement = umacct_replace_##name,		\
+	.entry = &umacct_original_##name##_entry,	\
+	.enter = umacct_enter_##name
 
-/* The same for a function that is static; keep_##name() is declared beside it. */
+/* The same for a function that is static; umacct_keep_##name() is declared beside it. */
 #define REDIRECT_STATIC(name)				\
-	.replacement = keep_##name,			\
-	.entry = &original_##name##_entry,		\
-	.enter = enter_##name
+	.replacement = umacct_keep_##name,		\
+	.entry = &umacct_original_##name##_entry,	\
+	.enter = umacct_enter_##name
 
 #endif /* UMACCT_PROBE_H */

@@ -2,21 +2,21 @@
 /*
  * Assembler macros for functions that aren't ours:
  *
- * ORIGINAL makes original_<name>, by which C calls the function itself. It passes on
+ * ORIGINAL makes umacct_original_<name>, by which C calls the function itself. It passes on
  * every argument, the stack and the return address as they are and continues at
- * original_<name>_entry. It leaves the complement of that in a register that no
+ * umacct_original_<name>_entry. It leaves the complement of that in a register that no
  * argument is in: a probe at the function's first instruction knows its own by that.
  *
- * REDIRECT makes enter_<name> besides: what the function's ftrace site calls when it is
- * hooked by a direct call. It forgets the site and goes on in replace_<name>, as if
+ * REDIRECT makes umacct_enter_<name> besides: what the function's ftrace site calls when it is
+ * hooked by a direct call. It forgets the site and goes on in umacct_replace_<name>, as if
  * the function's caller had called that.
  *
  * REDIRECT_ABOVE is REDIRECT for a function that is called often, and where only large values of
  * an argument matter: a direct call looks at that first, and goes back to the function where it
- * is not above original_<name>_bound. A kprobe doesn't look: the replacement has to.
+ * is not above umacct_original_<name>_bound. A kprobe doesn't look: the replacement has to.
  *
  * REDIRECT_STATIC is for a function that is static: its callers may rely on registers
- * that it happens not to change. keep_<name> calls replace_<name> and changes nothing
+ * that it happens not to change. umacct_keep_<name> calls umacct_replace_<name> and changes nothing
  * but the result's register.
  *
  * x86: an indirect jump to the original would need an ENDBR at its target when
@@ -34,8 +34,8 @@
 .macro ENTRY_POINTER name
 	.pushsection .data, "aw"
 	.balign	8
-	.globl	original_\name\()_entry
-original_\name\()_entry:
+	.globl	umacct_original_\name\()_entry
+umacct_original_\name\()_entry:
 	.quad	0
 	.popsection
 .endm
@@ -55,40 +55,40 @@ SYM_START(\name, SYM_L_GLOBAL, SYM_A_ALIGN)
 
 .macro ORIGINAL name
 ENTRY_POINTER \name
-SYM_FUNC_START(original_\name)
-	movq	original_\name\()_entry(%rip), %r11
+SYM_FUNC_START(umacct_original_\name)
+	movq	umacct_original_\name\()_entry(%rip), %r11
 	pushq	%r11
 	notq	%r11
 	UNWIND_HINT_FUNC
 	RET
-SYM_FUNC_END(original_\name)
+SYM_FUNC_END(umacct_original_\name)
 .endm
 
 .macro ENTER name, to
-TARGET enter_\name
+TARGET umacct_enter_\name
 	addq	$8, %rsp
 	UNWIND_HINT_FUNC
-	jmp	\to\()_\name
-SYM_FUNC_END(enter_\name)
+	jmp	umacct_\to\()_\name
+SYM_FUNC_END(umacct_enter_\name)
 .endm
 
 .macro ENTER_ABOVE name, arg
-TARGET enter_\name
+TARGET umacct_enter_\name
 	.ifeq	\arg
-	cmpq	original_\name\()_bound(%rip), %rdi
+	cmpq	umacct_original_\name\()_bound(%rip), %rdi
 	.else
-	cmpq	original_\name\()_bound(%rip), %rsi
+	cmpq	umacct_original_\name\()_bound(%rip), %rsi
 	.endif
 	ja	1f
 	RET
 1:	addq	$8, %rsp
 	UNWIND_HINT_FUNC
-	jmp	replace_\name
-SYM_FUNC_END(enter_\name)
+	jmp	umacct_replace_\name
+SYM_FUNC_END(umacct_enter_\name)
 .endm
 
 .macro KEEP name
-TARGET keep_\name
+TARGET umacct_keep_\name
 	pushq	%rcx
 	pushq	%rdx
 	pushq	%rsi
@@ -97,7 +97,7 @@ TARGET keep_\name
 	pushq	%r9
 	pushq	%r10
 	pushq	%r11
-	call	replace_\name
+	call	umacct_replace_\name
 	popq	%r11
 	popq	%r10
 	popq	%r9
@@ -107,45 +107,45 @@ TARGET keep_\name
 	popq	%rdx
 	popq	%rcx
 	RET
-SYM_FUNC_END(keep_\name)
+SYM_FUNC_END(umacct_keep_\name)
 .endm
 #else
 #include <asm/assembler.h>
 
 .macro ORIGINAL name
 ENTRY_POINTER \name
-SYM_FUNC_START(original_\name)
-	adrp	x16, original_\name\()_entry
-	ldr	x16, [x16, #:lo12:original_\name\()_entry]
+SYM_FUNC_START(umacct_original_\name)
+	adrp	x16, umacct_original_\name\()_entry
+	ldr	x16, [x16, #:lo12:umacct_original_\name\()_entry]
 	mvn	x17, x16
 	mov	x9, x30
 	ret	x16
-SYM_FUNC_END(original_\name)
+SYM_FUNC_END(umacct_original_\name)
 .endm
 
 .macro ENTER name, to
-SYM_FUNC_START(enter_\name)
+SYM_FUNC_START(umacct_enter_\name)
 	mov	x30, x9
-	b	\to\()_\name
-SYM_FUNC_END(enter_\name)
+	b	umacct_\to\()_\name
+SYM_FUNC_END(umacct_enter_\name)
 .endm
 
 .macro ENTER_ABOVE name, arg
-SYM_FUNC_START(enter_\name)
-	adrp	x16, original_\name\()_bound
-	ldr	x16, [x16, #:lo12:original_\name\()_bound]
+SYM_FUNC_START(umacct_enter_\name)
+	adrp	x16, umacct_original_\name\()_bound
+	ldr	x16, [x16, #:lo12:umacct_original_\name\()_bound]
 	cmp	x\arg, x16
 	b.hi	1f
 	mov	x16, x30
 	mov	x30, x9
 	ret	x16
 1:	mov	x30, x9
-	b	replace_\name
-SYM_FUNC_END(enter_\name)
+	b	umacct_replace_\name
+SYM_FUNC_END(umacct_enter_\name)
 .endm
 
 .macro KEEP name
-SYM_FUNC_START(keep_\name)
+SYM_FUNC_START(umacct_keep_\name)
 	stp	x29, x30, [sp, #-160]!
 	mov	x29, sp
 	stp	x1, x2, [sp, #16]
@@ -157,7 +157,7 @@ SYM_FUNC_START(keep_\name)
 	stp	x13, x14, [sp, #112]
 	stp	x15, x16, [sp, #128]
 	stp	x17, x18, [sp, #144]
-	bl	replace_\name
+	bl	umacct_replace_\name
 	ldp	x1, x2, [sp, #16]
 	ldp	x3, x4, [sp, #32]
 	ldp	x5, x6, [sp, #48]
@@ -169,7 +169,7 @@ SYM_FUNC_START(keep_\name)
 	ldp	x17, x18, [sp, #144]
 	ldp	x29, x30, [sp], #160
 	ret
-SYM_FUNC_END(keep_\name)
+SYM_FUNC_END(umacct_keep_\name)
 .endm
 #endif
 
@@ -181,8 +181,8 @@ ENTER \name, replace
 .macro REDIRECT_ABOVE name, arg
 	.pushsection .data, "aw"
 	.balign	8
-	.globl	original_\name\()_bound
-original_\name\()_bound:
+	.globl	umacct_original_\name\()_bound
+umacct_original_\name\()_bound:
 	.quad	0
 	.popsection
 ORIGINAL \name

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef UMACCT_UNTOLD_H
-#define UMACCT_UNTOLD_H
+#ifndef UMACCT_PENDING_H
+#define UMACCT_PENDING_H
 
 #include <linux/list.h>
 #include <linux/sched.h>
@@ -10,20 +10,21 @@
 
 struct account;
 
-#define EVENT_TYPES	UMACCT_EVENT_RESERVE_REFUSED
+#define EVENT_TYPES	UMACCT_EVENT_FAILED
 
 /**
- * struct untold_event - what happened on an account since listeners were told last
- * @count: how often; the rest is of the newest time
+ * struct pending_event - events of one type on an account that have not been sent
+ * @count: how many; the rest is of the newest
  * @time: ns since the epoch
  * @size: bytes that were asked for or freed
  * @usage: bytes held by @limit_account, or what is available
- * @limit: bytes
- * @limit_account: whose limit it was, NULL for the machine's reserve; referenced
+ * @limit: bytes; 0 where no limit was in the way
+ * @limit_account: whose limit it was, NULL for the machine's reserve and where there was none;
+ *	referenced
  * @pid: of the task's thread group, in the initial pid namespace
  * @comm: of the task
  */
-struct untold_event {
+struct pending_event {
 	u64 count;
 	u64 time;
 	u64 size;
@@ -35,13 +36,13 @@ struct untold_event {
 };
 
 /**
- * struct untold - an account's events that were not told yet
+ * struct pending - events of an account that have not been sent
  * @list: the accounts that have some; see event.c
  * @events: by type
  */
-struct untold {
+struct pending {
 	struct list_head list;
-	struct untold_event events[EVENT_TYPES];
+	struct pending_event events[EVENT_TYPES];
 };
 
-#endif /* UMACCT_UNTOLD_H */
+#endif /* UMACCT_PENDING_H */

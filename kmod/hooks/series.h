@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The versions of the driver that are known. This is the only place that names them: a new
+ * one is a row in the table. The kernel module and the observer's BPF programs
+ * (userspace/observer/) both have it from here.
+ */
+#ifndef UMACCT_SERIES_H
+#define UMACCT_SERIES_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdbool.h>
+#endif
+
+/* What the functions that are hooked look like in a driver, a bit each. */
+enum driver_layout {
+	/* nv_alloc_pages(nv, count, contiguous, cache, zeroed, unencrypted, ptes, priv) */
+	LAYOUT_ALLOC_8	= 1 << 0,
+	/* ... with node before ptes */
+	LAYOUT_ALLOC_9	= 1 << 1,
+	/* ... and with page_size behind count */
+	LAYOUT_ALLOC_10	= 1 << 2,
+	/* uvm_cpu_chunk_alloc(size, flags, chunk) */
+	LAYOUT_CHUNK_3	= 1 << 3,
+	/* ... with node before chunk */
+	LAYOUT_CHUNK_4	= 1 << 4,
+};
+
+/**
+ * struct driver_sizes - what a driver keeps of what, in bytes; 0 where it isn't known
+ * @page: of each page of an allocation
+ * @object: of an allocation, beside its pages
+ * @resource: of an object of the resource manager that has no pages of its own
+ * @client: of a client of the resource manager, and its open file
+ * @file: of an open file of nvidia-uvm's
+ * @va_space: of the VA space of one, beside what it takes by size
+ * @group: of a group of ranges, or of a range of addresses that is in one
+ * @external: of a range of external memory
+ * @pool: of a pool of semaphores, beside its pages
+ * @managed: of a range of managed memory
+ * @block: of 2 MiB of one in which something was touched
+ *
+ * What the slab allocator takes for it; see below for what was measured, and how.
+ */
+struct driver_sizes {
+	unsigned int page;
+	unsigned int object;
+	unsigned int resource;
+	unsigned int client;
+	unsigned int file;
+	unsigned int va_space;
+	unsigned int group;
+	unsigned int external;
+	unsigned int pool;
+	unsigned int managed;
+	unsigned int block;
+};
+
+/*
+ * As selftests/run sizes measures them: with 535.261 on x86_64, with 550.163 on x86_64 and arm64,
+ * which differ by 3 % at most, and with 580.142 on x86_64. 590 and later are taken to be like
+ * 580. A page's is by the source: an entry of 32 bytes and its address, from 580 on an entry of
+ * 16 bytes. Measured are 8 more up to 550: an array that is followed by size where it is large.
+ * A resource's is an event's. A client's is with the open file that it takes, and 5 % more for what
+ * the slab allocator loses between objects. An open file's of nvidia-uvm, and what groups of ranges
+ * take, are of 550 on x86_64, where 80,000 files take 293 bytes each beside what the kernel charges
+ * itself; a group takes 65 bytes, a range that is in one 97. Of 535 and 580 the resource's and
+ * the pool's are not measured: they are those of 550, less what its ranges are larger by.
+ */
+#define SIZES_535							\
+	{ .page = 40, .object = 3600, .resource = 2270, .client = 6100,	\
+	  .file = 300, .va_space = 33000, .group = 98, \
+	  .external = 1940, .pool = 10250, .managed = 2240, .block = 1090 }
+#define SIZES_550							\
+	{ .page = 40, .object = 3600, .resource = 2270, .client = 6100,	\
+	  .file = 300, .va_space = 22600, .group = 98, \
+	  .external = 16420, .pool = 24710, .managed = 16760, .block = 3220 }
+#define SIZES_580							\
+	{ .page = 16, .object = 2760, .resource = 2270, .client = 4200,	\
+	  .file = 300, .va_space = 22600, .group = 98, \
+	  .external = 16400, .pool = 10250, .managed = 800, .block = 3270 }
+
+/**
+ * struct series - releases that are alike
+ * @first: number of the first one
+ * @last: of the last one
+ * @layouts: bits of enum driver_layout
+ * @page_pools: it keeps freed pages
+ * @sizes: what it keeps of what
+ */
+struct series {
+	unsigned int first, last;
+	unsigned int layouts;
+	bool page_pools;
+	struct driver_sizes sizes;
+};
+
+/* Initialises an array of them. From the source of the series' releases. */
+#define KNOWN_SERIES {							\
+	{ 515, 525, LAYOUT_ALLOC_8,                   false, SIZES_535 },	\
+	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  false, SIZES_535 },	\
+	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_550 },	\
+	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_580 },	\
+	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, true,  SIZES_580 },	\
+}
+
+#endif /* UMACCT_SERIES_H */

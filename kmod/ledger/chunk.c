@@ -1,0 +1,652 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Managed memory. A program has it page by page, from as many threads as it likes, so none of
+ * it waits for the ledger's lock: it is counted in the accounts of its branch and in its client
+ * by atomic additions, from below, and taken out again where a hard limit forbids it, as the
+ * kernel's page_counter does it. Records have a table of their own, with a lock for each bucket,
+ * and come from stocks that each processor has.
+ *
+ * The ledger's lock is taken for what is rare: the first of a process, a refusal, usage that
+ * crosses a soft limit, the end of a process.
+ *
+ * An account and a client are found, and a branch is walked, with preemption off, which makes
+ * an RCU reader.
+ */
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/rculist.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/list_bl.h>
+
+#include "ledger/account.h"
+#include "ledger/attribution.h"
+#include "ledger/chunk.h"
+#include "ledger/client.h"
+#include "ledger/event.h"
+#include "ledger/hash_table.h"
+#include "ledger/limit.h"
+#include "ledger/lock.h"
+#include "ledger/record.h"
+#include "ledger/settings.h"
+#include "memcg.h"
+
+/* A chunk is a page at least: sixteen of them at the most share a bucket. */
+#define BYTES_PER_BUCKET	(16 * PAGE_SIZE)
+
+/* How many spare records a processor keeps at most. */
+#define SPARES_MAX		64
+
+/**
+ * struct chunk - the record of a chunk
+ * @hash: in the table, or among a processor's spare ones
+ * @key: the driver's handle
+ * @bytes: how large it is
+ * @client: who has it; NULL where no process does
+ * @account: whom it counts for
+ * @charged: the kernel's memory controller sees it
+ * @pending_reserve: @bytes count as pending for the reserve
+ *
+ * Holds a reference on @client, or on @account where there is no client.
+ */
+struct chunk {
+	struct hlist_bl_node hash;
+	unsigned long key;
+	u64 bytes;
+	struct client *client;
+	struct account *account;
+	bool charged;
+	bool pending_reserve;
+};
+
+/**
+ * struct stock - what a processor has of records
+ * @spares: those that are not in use
+ * @nr: how many
+ * @live: how many were put into the table here, less those taken out here
+ */
+struct stock {
+	struct hlist_bl_head spares;
+	u32 nr;
+	s32 live;
+};
+
+static DEFINE_PER_CPU(struct stock, stocks);
+
+static struct kmem_cache *chunk_cache;
+static struct hash_table chunk_table;
+
+static struct hlist_bl_head *bucket_of(unsigned long key)
+{
+	/* Both kinds of heads are a pointer. */
+	BUILD_BUG_ON(sizeof(struct hlist_bl_head) != sizeof(struct hlist_head));
+	return (struct hlist_bl_head *)hash_table_bucket(&chunk_table, key);
+}
+
+/* Preemption is off for these two. */
+static __always_inline struct chunk *spare_take(void)
+{
+	struct stock *stock = this_cpu_ptr(&stocks);
+	struct hlist_bl_node *first = stock->spares.first;
+
+	if (unlikely(!first))
+		return NULL;
+	stock->spares.first = first->next;
+	stock->nr--;
+	return hlist_bl_entry(first, struct chunk, hash);
+}
+
+static __always_inline void spare_put(struct chunk *chunk)
+{
+	struct stock *stock = this_cpu_ptr(&stocks);
+
+	chunk->hash.next = stock->spares.first;
+	stock->spares.first = &chunk->hash;
+	stock->nr++;
+}
+
+/* What many frees left is too much. */
+static noinline void trim_spares(void)
+{
+	struct chunk *chunk;
+
+	do {
+		preempt_disable();
+		chunk = this_cpu_read(stocks.nr) > SPARES_MAX / 2 ? spare_take() : NULL;
+		preempt_enable();
+		if (chunk)
+			kmem_cache_free(chunk_cache, chunk);
+	} while (chunk);
+}
+
+/* --- whose it is ---------------------------------------------------------- */
+
+/* Preemption is off. Return: false if it isn't known yet. */
+static __always_inline bool find_owner(struct chunk *chunk)
+{
+	u64 id = cgroup_id(attribution_cgroup(true));
+
+	if (likely(works_for_a_process())) {
+		chunk->client = client_get(task_tgid(current), id);
+		if (unlikely(!chunk->client))
+			return false;
+		chunk->account = chunk->client->account;
+		return true;
+	}
+	chunk->client = NULL;
+	chunk->account = umacct_account_get(id);
+	return chunk->account;
+}
+
+static void put_owner(struct chunk *chunk)
+{
+	struct client *client = chunk->client;
+
+	if (unlikely(!client))
+		account_put(chunk->account);
+	else if (unlikely(atomic_dec_return(&client->refs) == 1))
+		umacct_client_end(client);
+}
+
+/* Of a record that isn't needed any more. Preemption is off, and on again afterwards. */
+static __always_inline void end(struct chunk *chunk)
+{
+	bool many;
+
+	put_owner(chunk);
+	spare_put(chunk);
+	many = __this_cpu_read(stocks.nr) > SPARES_MAX;
+	preempt_enable();
+	if (unlikely(many))
+		trim_spares();
+}
+
+/* A record with an owner, or NULL for want of memory. */
+static noinline struct chunk *make(struct chunk *chunk)
+{
+	struct allocation alloc = { .uvm = true };
+
+	if (!chunk)
+		chunk = kmem_cache_alloc(chunk_cache, GFP_KERNEL | __GFP_NOWARN);
+	if (!chunk)
+		return NULL;
+	umacct_attribution_make(&alloc);
+	chunk->client = alloc.client;
+	chunk->account = alloc.account;
+	if (likely(alloc.client))
+		client_name(alloc.client);
+	if (likely(alloc.account))
+		return chunk;
+	kmem_cache_free(chunk_cache, chunk);
+	return NULL;
+}
+
+/* --- counting ------------------------------------------------------------- */
+
+/* Below zero it would read as nearly everything; see count_sub(). */
+static noinline void underflow(atomic64_t *count)
+{
+	WARN_ONCE(1, "managed memory is below zero\n");
+	atomic64_set(count, 0);
+}
+
+static __always_inline void take_off(atomic64_t *count, u64 bytes)
+{
+	if (unlikely(atomic64_add_negative(-bytes, count)))
+		underflow(count);
+}
+
+/* Preemption is off for these. */
+static __always_inline void uncharge_to(struct account *from, const struct account *past, u64 bytes)
+{
+	for (; from != past; from = READ_ONCE(from->parent))
+		take_off(&from->managed.bytes, bytes);
+}
+
+/*
+ * What doesn't fit by what is seen is not counted, so that a tenant who asks for too much is in
+ * nobody's way, not even for a moment.
+ */
+static noinline struct account *too_much_for(struct account *at, u64 bytes)
+{
+	for (; at; at = READ_ONCE(at->parent)) {
+		const u64 hard = READ_ONCE(at->settings.hard), usage = account_usage(at);
+
+		if (usage > hard || bytes > hard - usage)
+			return at;
+	}
+	return NULL;
+}
+
+static void check_soft_locked(struct account *account, u64 bytes)
+{
+	lockdep_assert_held(&umacct_ledger_lock);
+	for (account = account_nearest_online(account); account; account = account->parent)
+		umacct_limit_check_soft_locked(account, bytes);
+}
+
+static noinline void check_soft(struct account *account, u64 bytes)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
+	check_soft_locked(account, bytes);
+	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
+	event_kick();
+}
+
+/*
+ * It is counted, and looked at then: see limit_charge_locked(). @crossed is set if a soft limit
+ * was crossed.
+ *
+ * Return: NULL, or the account whose limit forbids it.
+ */
+static __always_inline struct account *charge(struct account *account, u64 bytes, bool *crossed)
+{
+	struct account *from = account_nearest_online(account), *at;
+	u64 usage;
+
+	if (unlikely(READ_ONCE(umacct_settings.hard_limits))) {
+		at = too_much_for(from, bytes);
+		if (at)
+			return at;
+	}
+	for (at = from; at; at = READ_ONCE(at->parent)) {
+		usage = atomic64_add_return(bytes, &at->managed.bytes) + READ_ONCE(at->booked);
+		if (unlikely(usage > READ_ONCE(at->settings.hard))) {
+			uncharge_to(from, READ_ONCE(at->parent), bytes);
+			return at;
+		}
+		peak_raise(&at->peak, usage);
+		if (unlikely(usage > READ_ONCE(at->settings.soft)))
+			*crossed |= !READ_ONCE(at->over_soft);
+	}
+	account_add_managed_local(from, bytes);
+	return NULL;
+}
+
+static __always_inline void uncharge(struct account *account, u64 bytes)
+{
+	struct account *from = account_nearest_online(account), *at = from;
+	bool crossed = false;
+
+	do {
+		take_off(&at->managed.bytes, bytes);
+		/* Pairs with the barrier in umacct_limit_check_soft_locked(). */
+		smp_mb__after_atomic();
+		if (unlikely(READ_ONCE(at->over_soft)))
+			crossed |= account_usage(at) <= READ_ONCE(at->settings.soft);
+		at = READ_ONCE(at->parent);
+	} while (at);
+	account_add_managed_local(from, -bytes);
+	if (unlikely(crossed))
+		check_soft(from, bytes);
+}
+
+/* The memory controller doesn't see it. Preemption is off. */
+static noinline void add_uncharged(const struct chunk *chunk, s64 bytes)
+{
+	struct account *at = account_nearest_online(chunk->account);
+
+	for (; at; at = READ_ONCE(at->parent))
+		atomic64_add(bytes, &at->managed.uncharged);
+	if (chunk->client)
+		atomic64_add(bytes, &chunk->client->managed.uncharged);
+}
+
+/* --- limits --------------------------------------------------------------- */
+
+static struct allocation allocation_of(const struct chunk *chunk)
+{
+	return (struct allocation) {
+		.bytes = chunk->bytes,
+		.page_size = chunk->bytes,
+		.uvm = true,
+		.client = chunk->client,
+		.account = chunk->account,
+	};
+}
+
+/*
+ * It didn't fit. Others may have been in the way that then didn't fit either: they come here one
+ * by one, so that of those that are too many together, the first has it.
+ */
+static noinline bool charge_slowly(struct chunk *chunk)
+{
+	struct allocation alloc = allocation_of(chunk);
+	struct account *limiting;
+	bool crossed = false;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	limiting = charge(chunk->account, chunk->bytes, &crossed);
+	if (limiting)
+		umacct_limit_refuse_hard_locked(&alloc, limiting);
+	else if (crossed)
+		check_soft_locked(chunk->account, chunk->bytes);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	event_kick();
+	return !limiting;
+}
+
+static noinline bool take_reserve(struct chunk *chunk)
+{
+	struct limit_room room = umacct_limit_room();
+	struct allocation alloc = allocation_of(chunk);
+
+	if (!room.must_leave)
+		return true;
+	chunk->pending_reserve = umacct_limit_take_reserve(chunk->account, chunk->bytes, &room);
+	if (chunk->pending_reserve)
+		return true;
+	room = umacct_limit_room();
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	chunk->pending_reserve = umacct_limit_take_reserve(chunk->account, chunk->bytes, &room);
+	if (!chunk->pending_reserve)
+		umacct_limit_refuse_reserve_locked(&alloc, &room);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return chunk->pending_reserve;
+}
+
+static noinline void give_up(struct chunk *chunk, bool charged)
+{
+	preempt_disable();
+	if (charged)
+		uncharge(chunk->account, chunk->bytes);
+	end(chunk);
+	event_kick();
+}
+
+/* Where limits may apply it could escape them: it is refused. Else it is seen as untracked. */
+static noinline bool refuse_unattributed(void)
+{
+	bool refused;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	refused = umacct_settings.precheck_enabled;
+	umacct_limit_unattributed_count += refused;
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return refused;
+}
+
+/* --- from the driver's allocation to its free ----------------------------- */
+
+/**
+ * umacct_chunk_begin() - nvidia-uvm is about to take memory for a client
+ * @bytes: how much
+ * @charges: it asks the kernel to charge the memory
+ *
+ * umacct_chunk_end() must follow, whatever the driver answers, unless it is refused.
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ * Return: its record; CHUNK_UNTRACKED if it can't be recorded, for want of memory, and no limit
+ *	could apply; or NULL if a limit forbids it.
+ */
+struct chunk *umacct_chunk_begin(u64 bytes, bool charges)
+{
+	struct account *limiting;
+	bool crossed = false;
+	struct chunk *chunk;
+
+	preempt_disable();
+	chunk = spare_take();
+	if (unlikely(!chunk || !find_owner(chunk))) {
+		preempt_enable();
+		chunk = make(chunk);
+		if (!chunk)
+			return refuse_unattributed() ? NULL : CHUNK_UNTRACKED;
+		preempt_disable();
+	}
+	chunk->bytes = bytes;
+	chunk->charged = charges && memcg_charges_active();
+	chunk->pending_reserve = false;
+	limiting = charge(chunk->account, bytes, &crossed);
+	if (unlikely(crossed && !limiting))
+		check_soft(chunk->account, bytes);
+	preempt_enable();
+	if (unlikely(limiting) && !charge_slowly(chunk)) {
+		give_up(chunk, false);
+		return NULL;
+	}
+	if (unlikely(READ_ONCE(umacct_settings.must_leave)) && !take_reserve(chunk)) {
+		give_up(chunk, true);
+		return NULL;
+	}
+	return chunk;
+}
+
+static noinline void end_untracked(u64 bytes)
+{
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	umacct_record_totals.untracked += bytes;
+	umacct_record_totals.untracked_count++;
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+}
+
+static struct chunk *find_in(struct hlist_bl_head *bucket, unsigned long key)
+{
+	struct hlist_bl_node *node;
+	struct chunk *chunk;
+
+	hlist_bl_for_each_entry(chunk, node, bucket, hash)
+		if (chunk->key == key)
+			return chunk;
+	return NULL;
+}
+
+/* Return: the record that was there under its handle: that was freed unseen. */
+static __always_inline struct chunk *insert(struct chunk *chunk)
+{
+	struct hlist_bl_head *bucket = bucket_of(chunk->key);
+	struct chunk *stale;
+
+	hlist_bl_lock(bucket);
+	stale = find_in(bucket, chunk->key);
+	if (unlikely(stale))
+		__hlist_bl_del(&stale->hash);
+	hlist_bl_add_head(&chunk->hash, bucket);
+	hlist_bl_unlock(bucket);
+	return stale;
+}
+
+static noinline void settle_stale(struct chunk *stale)
+{
+	this_cpu_dec(stocks.live);
+	umacct_chunk_settle(stale);
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	umacct_record_totals.stale_count++;
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+}
+
+/**
+ * umacct_chunk_account_id() - whose memory it is to be
+ * @chunk: from umacct_chunk_begin()
+ *
+ * Context: before umacct_chunk_end().
+ * Return: the account's id; 0 where nobody knows.
+ */
+u64 umacct_chunk_account_id(const struct chunk *chunk)
+{
+	return chunk == CHUNK_UNTRACKED ? 0 : chunk->account->id;
+}
+
+/**
+ * umacct_chunk_end() - nvidia-uvm has answered
+ * @chunk: from umacct_chunk_begin()
+ * @bytes: as there
+ * @success: it has the memory
+ * @key: its handle, if so
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ */
+void umacct_chunk_end(struct chunk *chunk, u64 bytes, bool success, unsigned long key)
+{
+	struct client *client;
+	struct chunk *stale;
+
+	if (unlikely(chunk == CHUNK_UNTRACKED)) {
+		if (success)
+			end_untracked(bytes);
+		return;
+	}
+	if (unlikely(chunk->pending_reserve))
+		umacct_limit_settle_reserve(bytes);
+	if (unlikely(!success)) {
+		give_up(chunk, true);
+		return;
+	}
+	chunk->key = key;
+	client = chunk->client;
+	preempt_disable();
+	if (likely(client))
+		peak_raise(&client->peak, READ_ONCE(client->booked) +
+			   atomic64_add_return(bytes, &client->managed.bytes));
+	if (unlikely(!chunk->charged))
+		add_uncharged(chunk, bytes);
+	__this_cpu_inc(stocks.live);
+	stale = insert(chunk);
+	preempt_enable();
+	if (unlikely(stale))
+		settle_stale(stale);
+}
+
+/**
+ * umacct_chunk_take() - nvidia-uvm is about to give memory back, and the handle with it
+ * @key: its handle
+ *
+ * What it was stays in its account until it is really gone: umacct_chunk_settle() must follow.
+ *
+ * Context: any but an interrupt or NMI.
+ * Return: the record, or NULL if the handle is not known.
+ */
+struct chunk *umacct_chunk_take(unsigned long key)
+{
+	struct hlist_bl_head *bucket = bucket_of(key);
+	struct chunk *chunk;
+
+	hlist_bl_lock(bucket);
+	chunk = find_in(bucket, key);
+	if (likely(chunk)) {
+		__hlist_bl_del(&chunk->hash);
+		__this_cpu_dec(stocks.live);
+	}
+	hlist_bl_unlock(bucket);
+	return chunk;
+}
+
+/**
+ * umacct_chunk_settle() - nvidia-uvm has given memory back
+ * @chunk: from umacct_chunk_take(), or NULL
+ *
+ * Context: any but an interrupt or NMI.
+ */
+void umacct_chunk_settle(struct chunk *chunk)
+{
+	if (unlikely(!chunk))
+		return;
+	preempt_disable();
+	uncharge(chunk->account, chunk->bytes);
+	if (likely(chunk->client))
+		take_off(&chunk->client->managed.bytes, chunk->bytes);
+	if (unlikely(!chunk->charged))
+		add_uncharged(chunk, -chunk->bytes);
+	end(chunk);
+}
+
+static struct chunk *take_first(struct hlist_bl_head *bucket)
+{
+	struct chunk *chunk = NULL;
+
+	hlist_bl_lock(bucket);
+	if (!hlist_bl_empty(bucket)) {
+		chunk = hlist_bl_entry(hlist_bl_first(bucket), struct chunk, hash);
+		__hlist_bl_del(&chunk->hash);
+		__this_cpu_dec(stocks.live);
+	}
+	hlist_bl_unlock(bucket);
+	return chunk;
+}
+
+/**
+ * umacct_chunk_drop() - forget all managed memory: nvidia-uvm is gone
+ *
+ * Context: may sleep; no hook of that driver is armed.
+ * Return: how many chunks there were.
+ */
+u64 umacct_chunk_drop(void)
+{
+	struct chunk *chunk;
+	u64 dropped = 0;
+	unsigned int i;
+
+	for (i = 0; i < hash_table_buckets(&chunk_table); i++) {
+		for (;;) {
+			chunk = take_first((struct hlist_bl_head *)&chunk_table.heads[i]);
+			if (!chunk)
+				break;
+			umacct_chunk_settle(chunk);
+			dropped++;
+		}
+		cond_resched();
+	}
+	return dropped;
+}
+
+/**
+ * umacct_chunk_count() - how many chunks there are
+ *
+ * Context: any.
+ */
+u32 umacct_chunk_count(void)
+{
+	int cpu, live = 0;
+
+	for_each_possible_cpu(cpu)
+		live += READ_ONCE(per_cpu(stocks.live, cpu));
+	return max(live, 0);
+}
+
+/**
+ * umacct_chunk_init() - make the table
+ *
+ * Context: module initialisation.
+ * Return: 0 or an error.
+ */
+int umacct_chunk_init(void)
+{
+	int err = umacct_hash_table_init(&chunk_table, BYTES_PER_BUCKET);
+	char name[MODULE_NAME_LEN + 8];
+
+	if (err)
+		return err;
+	/* A second copy of the module has another name, as in umacct_record_init(). */
+	snprintf(name, sizeof(name), "%s_chunk", THIS_MODULE->name);
+	chunk_cache = kmem_cache_create(name, sizeof(struct chunk), __alignof__(struct chunk), 0,
+					NULL);
+	if (!chunk_cache) {
+		umacct_hash_table_exit(&chunk_table);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/**
+ * umacct_chunk_exit() - undo umacct_chunk_init(); there are no chunks any more
+ *
+ * Context: module exit.
+ */
+void umacct_chunk_exit(void)
+{
+	struct hlist_bl_node *node;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct stock *stock = &per_cpu(stocks, cpu);
+
+		while ((node = stock->spares.first)) {
+			stock->spares.first = node->next;
+			kmem_cache_free(chunk_cache, hlist_bl_entry(node, struct chunk, hash));
+		}
+	}
+	kmem_cache_destroy(chunk_cache);
+	umacct_hash_table_exit(&chunk_table);
+}
