@@ -46,6 +46,9 @@ public:
     /// Looks for new names, for who runs for long.
     void refresh_owners() { owners_.refresh(); }
 
+    /// Has other programs know what this one read of them: to be called again and again.
+    void share_owners() { owners_.share(); }
+
     Target resolve(std::string_view target) const {
         return resolve_target(target, cgroups_, owners_);
     }

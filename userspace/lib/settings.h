@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What can be set on an account, one setting like the other: for for_each_setting(), which
-/// docs/netlink/umacct.yaml describes.
+/// What can be set on an account, one setting like the other: for for_each_setting(), which is
+/// made from docs/netlink/umacct.yaml.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -23,7 +25,8 @@ Neutral value_of(const Setting<Change, Value, Neutral> &setting, const Account &
 
 /// "40.00 GiB", "50 ms", "on", "inherit"
 template <class Change, class Value, class Neutral>
-std::string words_of(const Setting<Change, Value, Neutral> & /*setting*/, Neutral value) {
+std::string words_of([[maybe_unused]] const Setting<Change, Value, Neutral> &setting,
+                     Neutral value) {
     if constexpr (std::is_same_v<Value, Limit>)
         return format_limit(value == UMACCT_UNLIMITED ? Limit() : Limit(value));
     else if constexpr (std::is_same_v<Value, bool>)
@@ -31,7 +34,43 @@ std::string words_of(const Setting<Change, Value, Neutral> & /*setting*/, Neutra
     else if constexpr (std::is_enum_v<Value>)
         return std::string(name_of(value));
     else
-        return format_time(value);
+        return setting.kind == SettingKind::time ? format_time(value) : format_size(value);
 }
+
+/// "on", "off" or "inherit". Throws Error (usage) on anything else.
+umacct_charge_mode parse_charge_mode(const std::string &text);
+
+/// The module takes no soft limit above the hard one. Where one of them is what an account has and
+/// the other a change's, the hard one holds, whosever it is.
+void fit_soft(AccountChange &change, const Account &now);
+
+/// Settings as people write them, in a policy or on a command line: an amount may be a share of
+/// the machine's memory.
+struct WrittenSettings {
+    AccountChange exact;                     ///< those that are no amount
+    std::map<std::uint16_t, Amount> amounts; ///< by the setting's attribute
+
+    /// Throws Error (usage) that doesn't name the setting.
+    template <class Change, class Value, class Neutral>
+    void read(const Setting<Change, Value, Neutral> &setting, const std::string &text) {
+        if constexpr (std::is_enum_v<Value>)
+            exact.*setting.change = parse_charge_mode(text);
+        else if (setting.kind == SettingKind::limit)
+            amounts[setting.attribute] = parse_amount(text);
+        else if (setting.kind == SettingKind::size)
+            amounts[setting.attribute] = parse_reserve(text);
+        else
+            exact.*setting.change = parse_time(text);
+    }
+
+    /// One that is a limit or a size, if it was read.
+    std::optional<Amount> amount(std::uint16_t attribute) const;
+
+    /// Something depends on the machine's memory.
+    bool has_shares() const;
+
+    /// On a machine with so much memory.
+    AccountChange on(std::uint64_t total) const;
+};
 
 } // namespace umacct

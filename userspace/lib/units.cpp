@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <ctime>
 #include <locale>
 #include <optional>
 #include <sstream>
@@ -139,7 +140,7 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, UnitFactor un
     const std::optional<std::uint64_t> value = scale(whole, fraction, *factor);
     if (!value)
         throw Error(Failure::usage, fmt::format("'{}' is too large", text),
-                    "numbers end just below 2^64");
+                    "must be less than 2^64");
     return value;
 }
 
@@ -176,10 +177,41 @@ double parse_share(std::string_view text) {
     return percent;
 }
 
+std::uint64_t Amount::of(std::uint64_t total) const {
+    return percent ? static_cast<std::uint64_t>(static_cast<double>(total) * *percent / 100)
+                   : bytes;
+}
+
+namespace {
+
+Amount parse_amount_or(const std::string &text, const char *hint) {
+    if (text.ends_with('%'))
+        return {.bytes = 0, .percent = parse_share(text)};
+    return {.bytes = parse(text, size_factor, "size", hint), .percent = {}};
+}
+
+} // namespace
+
+Amount parse_amount(const std::string &text) {
+    if (text == "max")
+        return {.bytes = UMACCT_UNLIMITED, .percent = {}};
+    return parse_amount_or(text, "write a size as 40G, 512M, 1.5GiB or a number of bytes, a share "
+                                 "of the machine's memory as 50%, or max for no limit");
+}
+
+Amount parse_reserve(const std::string &text) {
+    if (text == "max")
+        throw Error(Failure::usage, "'max' would leave nothing to anybody");
+    if (text == "off")
+        return {};
+    return parse_amount_or(text, "write a size as 40G, 512M, 1.5GiB or a number of bytes, a share "
+                                 "of the machine's memory as 10%, or off");
+}
+
 std::uint64_t parse_size_of(std::string_view text, std::uint64_t whole) {
-    if (!text.ends_with('%'))
-        return parse_size(text);
-    return static_cast<std::uint64_t>(static_cast<double>(whole) * parse_share(text) / 100);
+    return parse_amount_or(std::string(text), "write a size as 40G, 512M, 1.5GiB or a number of "
+                                              "bytes, or a share of the machine's memory as 10%")
+        .of(whole);
 }
 
 std::uint64_t parse_time(std::string_view text) {
@@ -236,6 +268,20 @@ std::string format_time(std::uint64_t ns) {
 
 std::string format_elapsed(std::uint64_t ns) {
     return ns == 0 ? "0 s" : format_time(ns);
+}
+
+std::string format_clock(std::uint64_t ns) {
+    const auto at = static_cast<std::time_t>(ns / 1'000'000'000);
+    const std::time_t now = std::time(nullptr);
+    std::array<char, 32> text{};
+    std::tm then{};
+    std::tm today{};
+
+    localtime_r(&at, &then);
+    localtime_r(&now, &today);
+    const bool same = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
+    std::strftime(text.data(), text.size(), same ? "%H:%M" : "%Y-%m-%d %H:%M", &then);
+    return text.data();
 }
 
 } // namespace umacct

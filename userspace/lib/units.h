@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,23 @@ std::uint64_t parse_limit(std::string_view text);
 
 /// "50%", "0.5%": more than 0 and at most 100. Throws Error (usage) on anything else.
 double parse_share(std::string_view text);
+
+/// Bytes, or a share of the machine's memory.
+struct Amount {
+    std::uint64_t bytes = 0;
+    std::optional<double> percent;
+
+    /// In bytes, on a machine with so much memory.
+    std::uint64_t of(std::uint64_t total) const;
+
+    bool operator==(const Amount &other) const = default;
+};
+
+/// A size, "max" for no limit, or a share. Throws Error (usage) on anything else.
+Amount parse_amount(const std::string &text);
+
+/// What is kept for somebody: a size, a share, or "off" for nothing. Throws Error (usage).
+Amount parse_reserve(const std::string &text);
 
 /// A size, or a share of so many bytes, such as "10%". Throws Error (usage).
 std::uint64_t parse_size_of(std::string_view text, std::uint64_t whole);
@@ -44,6 +62,9 @@ std::string format_percent(double percent);
 
 /// "250 ms", "1.5 s", "off" for 0.
 std::string format_time(std::uint64_t ns);
+
+/// "12:03" of today, or "2026-11-24 12:03": a time since the epoch, on the local clock.
+std::string format_clock(std::uint64_t ns);
 /// The same of what has passed, of which 0 is none.
 std::string format_elapsed(std::uint64_t ns);
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <umacct.h>
 
+#include "lib/host/cgroup_tree.h"
 #include "lib/text.h"
 #include "lib/units.h"
 
@@ -143,11 +144,6 @@ std::vector<Growth> growths(const Moment &before, const Moment &after,
     return all;
 }
 
-bool is_below(const std::string &path, const std::string &above) {
-    return path.size() > above.size() && path.starts_with(above) &&
-           (above == "/" || path[above.size()] == '/');
-}
-
 /// Who has most of it by some measure, and of that branch the deepest that has most of it too.
 template <class Measure>
 std::optional<Growth> most(const std::vector<Growth> &all, std::int64_t least, Measure measure) {
@@ -212,12 +208,12 @@ Prevention prevent(Reader &reader, const End &end, const std::vector<Point> &poi
         return none("no single account took the memory");
     if (measure(end.before) <= bytes)
         return none(
-            fmt::format("less than {} could be had from the beginning", format_size(bytes)));
+            fmt::format("less than {} was available from the beginning", format_size(bytes)));
     const auto crossed = std::ranges::find_if(points, [&](const Point &point) {
         return point.time_ms >= end.fell_from_ms && measure(point.machine) < bytes;
     });
     if (crossed == points.end())
-        return none(fmt::format("{} could be had at any time", format_size(bytes)));
+        return none(fmt::format("{} was available at any time", format_size(bytes)));
     // In the second before, or there would have been no sample with so little.
     const Point &at_last = crossed == points.begin() ? *crossed : *std::prev(crossed);
     const auto then = reader.at(end.boot, at_last.time_ms);
@@ -300,7 +296,7 @@ Kind kind_of(const End &end, const std::optional<Growth> &by_memory,
     return all * 2 >= fall && all > 0 ? Kind::many : Kind::unknown;
 }
 
-/// When what could be had was nearly as low as at the end, after that point.
+/// When what was available was nearly as low as at the end, after that point.
 std::int64_t low_since(const std::vector<Point> &points, const Point &first) {
     const std::uint64_t last = obtainable(points.back().machine);
     const std::uint64_t fall =
@@ -379,7 +375,7 @@ End analyse_end(Reader &reader, const Boot &boot, const std::string &current) {
 
     if (points.empty())
         return end;
-    // Page cache counts as memory that can be had; where that doesn't explain it, what is free may.
+    // Page cache counts as available memory; where that doesn't explain it, what is free may.
     const auto fell = begin_of_fall(points, obtainable);
     const std::vector<Point> since_low(first_since(points, low_since(points, *fell)), points.end());
     if (!was_well_when_low(points, *fell) ||
@@ -389,7 +385,8 @@ End analyse_end(Reader &reader, const Boot &boot, const std::string &current) {
             return end;
     }
     for (Happening &happening : reader.happenings(boot, {.since_ms = end.fell_from_ms - minute})) {
-        if (happening.type != "limits_changed" && !happening.type.starts_with("soft_"))
+        if (happening.type != "limits_changed" && happening.type != "failed" &&
+            !happening.type.starts_with("soft_"))
             end.acts.push_back(std::move(happening));
     }
     if (end.kind != Kind::not_short)
@@ -419,7 +416,7 @@ std::string how_it_ended(const End &end) {
 
 std::string what_happened(const End &end) {
     const std::string fall =
-        fmt::format("{} of {} could be had at {}, and {} ({} free) at the end",
+        fmt::format("{} of {} was available at {}, and {} ({} free) at the end",
                     format_size(obtainable(end.before)), format_size(end.after[Figure::total]),
                     clock_text(end.fell_from_ms, end.boot.last_ms),
                     format_size(obtainable(end.after)), format_size(end.after[Figure::free]));
@@ -628,7 +625,8 @@ bool grows_without_falling(const std::vector<std::pair<double, double>> &points)
 
 } // namespace
 
-std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &range) {
+std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &range,
+                             std::int64_t interval_ms) {
     const auto names = reader.accounts(boot);
     std::map<std::uint32_t, Course> courses;
     std::vector<Leak> leaks;
@@ -654,7 +652,7 @@ std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &rang
                 return !moment.state.accounts.contains(each.first);
             });
         },
-        10 * second);
+        std::max<std::int64_t>(interval_ms, 10 * second));
     for (const auto &[key, course] : courses) {
         const auto name = names.find(key);
         const std::int64_t grown = minus(locked(course.last), locked(course.first));

@@ -51,7 +51,7 @@ struct End {
     bool clean = false;   ///< umacctd was told to end
     bool running = false; ///< it is this start of the machine
     Kind kind = Kind::unknown;
-    std::int64_t fell_from_ms = 0; ///< the memory that could be had fell since then
+    std::int64_t fell_from_ms = 0; ///< the available memory fell since then
     std::int64_t low_since_ms = 0; ///< and was as low as at the end since then
     Figures before{};
     Figures after{};
@@ -78,8 +78,10 @@ struct Leak {
     bool driver = false; ///< most of it is the driver's
 };
 
-/// Those in that time, the fastest first.
-std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &range);
+/// Those in that time, the fastest first. interval_ms: of the samples that it looks at; 10 s at
+/// the least.
+std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &range,
+                             std::int64_t interval_ms = 0);
 
 /// "03:11:58"; with the day where that isn't the other time's.
 std::string clock_text(std::int64_t time_ms, std::optional<std::int64_t> beside_ms = {});

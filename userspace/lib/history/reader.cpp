@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,7 +20,9 @@ namespace {
 std::filesystem::path file_below(const std::filesystem::path &root) {
     auto file = root / folder / file_name;
 
-    if (access(file.c_str(), R_OK) == 0)
+    // access() leaves out the capability by which a service may read it. And to open and close it
+    // would take away the locks that SQLite has on it in this process.
+    if (faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0)
         return file;
     if (errno == EACCES)
         throw Error(Failure::permission,
@@ -31,6 +34,21 @@ std::filesystem::path file_below(const std::filesystem::path &root) {
                 "umacctd records it: systemctl enable --now umacctd");
 }
 
+/// Who may not write beside it can read it, too: while it is written by what the writer has there,
+/// and else because nobody writes.
+Database open_history(const Sqlite &lib, const std::filesystem::path &file) {
+    try {
+        Database database(lib, file, Database::Mode::read);
+
+        database.number("PRAGMA user_version"); // which looks for the log
+        return database;
+    } catch (const DatabaseError &error) {
+        if (!error.closed() || std::filesystem::exists(file.string() + "-wal"))
+            throw;
+    }
+    return {lib, file, Database::Mode::read_still};
+}
+
 std::string text_of(const Statement &row, int column) {
     return std::string(row.bytes(column));
 }
@@ -38,7 +56,7 @@ std::string text_of(const Statement &row, int column) {
 } // namespace
 
 Reader::Reader(const std::filesystem::path &root)
-    : lib_("the history cannot be read"), database_(lib_, file_below(root), Database::Mode::read) {
+    : lib_("the history cannot be read"), database_(open_history(lib_, file_below(root))) {
     const std::int64_t version = database_.number("PRAGMA user_version");
 
     if (version != layout_version)
@@ -178,13 +196,20 @@ std::optional<Moment> Reader::at(const Boot &boot, std::int64_t time_ms) {
     return found;
 }
 
-std::vector<Happening> Reader::happenings(const Boot &boot, const Range &range, std::int64_t most) {
+std::vector<Happening> Reader::happenings(const Boot &boot, const Range &range, std::int64_t most,
+                                          std::string_view type) {
     Statement rows = database_.prepare(
-        "SELECT time_ms, type, path, limit_path, comm, pid, size, usage, limit_bytes, count, text "
-        "FROM event WHERE boot = ? AND time_ms >= ? AND time_ms <= ? ORDER BY id DESC LIMIT ?");
+        fmt::format("SELECT time_ms, type, path, limit_path, comm, pid, size, usage, limit_bytes, "
+                    "count, text FROM event WHERE boot = ? AND time_ms >= ? AND time_ms <= ?{} "
+                    "ORDER BY id DESC LIMIT ?",
+                    type.empty() ? "" : " AND type = ?")
+            .c_str());
     std::vector<Happening> happenings;
 
-    rows.bind(boot.number).bind(range.since_ms).bind(range.until_ms).bind(most);
+    rows.bind(boot.number).bind(range.since_ms).bind(range.until_ms);
+    if (!type.empty())
+        rows.bind_text(type);
+    rows.bind(most);
     while (rows.step())
         happenings.push_back({.time_ms = rows.number(0),
                               .type = text_of(rows, 1),

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/history/sample.h"
@@ -65,9 +66,9 @@ public:
     /// The last moment until then.
     std::optional<Moment> at(const Boot &boot, std::int64_t time_ms);
 
-    /// The oldest first; no more than the newest that many.
+    /// The oldest first; no more than the newest that many. type: those alone; empty for all.
     std::vector<Happening> happenings(const Boot &boot, const Range &range,
-                                      std::int64_t most = 1000);
+                                      std::int64_t most = 1000, std::string_view type = {});
 
 private:
     std::optional<std::int64_t> first_id(const Boot &boot, std::size_t resolution);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/history/sample.h"
 
-#include <algorithm>
-
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 
 namespace umacct::history {
@@ -13,10 +12,6 @@ namespace {
 constexpr std::int64_t page = 4096;
 /// A difference of no bytes, which nobody writes: the number itself comes.
 constexpr std::uint64_t escape = 1;
-
-std::uint64_t without(std::uint64_t from, std::uint64_t what) {
-    return from - std::min(from, what);
-}
 
 void put(std::string &to, std::uint64_t number) {
     for (; number >= 0x80; number >>= 7U)

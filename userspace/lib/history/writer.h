@@ -24,12 +24,12 @@ struct Happening {
     std::int64_t time_ms = 0; ///< since the epoch
     std::string type{};       ///< as "umacct watch" has it, or "limits_changed"
     std::string path{};       ///< whom it is about; empty for the machine
-    std::string limit_path{}; ///< whose limit it was
+    std::string limit_path{}; ///< whose limit it was; of "failed", who held most beside it
     std::string comm{};       ///< the process's name
     std::uint32_t pid = 0;
     std::uint64_t size = 0;
     std::uint64_t usage = 0;
-    std::uint64_t limit = 0;
+    std::uint64_t limit = 0; ///< of "failed", what that one held
     std::uint64_t count = 1; ///< so often
     std::string text{};      ///< of a step: the line in umacctd's log
 };

@@ -179,7 +179,7 @@ void CgroupWatch::forget(Node &node, Changes &changes) {
     const std::string path = path_of(node);
     // What came and went meanwhile is not there.
     std::erase(changes.appeared, path);
-    changes.gone.push_back({path, node.id});
+    changes.gone.push_back({changes.gone.size() < most_at_once ? path : "", node.id});
     nodes_.erase(node.watch);
 }
 

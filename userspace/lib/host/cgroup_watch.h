@@ -23,7 +23,7 @@ public:
     using Clock = std::chrono::steady_clock;
 
     struct Gone {
-        std::string path;
+        std::string path;     ///< empty for some where many went at once
         std::uint64_t id = 0; ///< of the cgroup; 0 where it went before that was asked
     };
 

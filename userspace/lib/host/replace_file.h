@@ -10,4 +10,7 @@ namespace umacct {
 /// Makes its folder, too. 0, or what is wrong with it as an errno; then the file is as it was.
 int replace_file(const std::filesystem::path &file, const std::string &text);
 
+/// The same for a file of somebody else's: the new one has the owner and the mode of the old one.
+int replace_file_of_others(const std::filesystem::path &file, const std::string &text);
+
 } // namespace umacct

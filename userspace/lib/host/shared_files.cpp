@@ -81,7 +81,10 @@ private:
         SharedFile &file = at->second;
         if (is_new) {
             file.path = path;
-            file.bytes = static_cast<std::uint64_t>(info.st_blocks) * block_size;
+            // Secret memory has no blocks; what of it nobody has touched yet can't be told.
+            file.bytes = secret_.contains(info.st_dev)
+                             ? static_cast<std::uint64_t>(info.st_size)
+                             : static_cast<std::uint64_t>(info.st_blocks) * block_size;
             file.deleted = info.st_nlink == 0 || path.ends_with(deleted_mark);
             if (path.ends_with(deleted_mark))
                 file.path.resize(path.size() - deleted_mark.size());
@@ -94,8 +97,11 @@ private:
 
         struct statfs info {};
 
-        if (is_new)
-            at->second = statfs(file.c_str(), &info) == 0 && info.f_type == TMPFS_MAGIC;
+        if (is_new && statfs(file.c_str(), &info) == 0) {
+            at->second = info.f_type == TMPFS_MAGIC || info.f_type == SECRETMEM_MAGIC;
+            if (info.f_type == SECRETMEM_MAGIC)
+                secret_.insert(device);
+        }
         return at->second;
     }
 
@@ -237,6 +243,7 @@ private:
     const fs::path &proc_;
     std::map<FileId, SharedFile> files_;
     std::map<dev_t, bool> memory_; ///< devices by whether they are file systems in memory
+    std::set<dev_t> secret_;       ///< those of them that are memfd_secret()'s
     std::set<dev_t> searched_;
     std::set<std::string> namespaces_;
     std::size_t names_ = 0;

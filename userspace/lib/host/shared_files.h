@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Memory that lies in files, which no process has to have: tmpfs (/dev/shm above all), memfds and
-/// System V segments; and who maps them, or has them open.
+/// Memory that lies in files, which no process has to have: tmpfs (/dev/shm above all), memfds,
+/// secret ones too, and System V segments; and who maps them, or has them open.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 #include "lib/host/sqlite.h"
 
 #include <cstdint>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,19 @@ constexpr int busy_ms = 2000;
 /// SQLITE_TRANSIENT, which C makes of a number: SQLite copies the value.
 // NOLINTNEXTLINE(performance-no-int-to-ptr)
 const auto copied = reinterpret_cast<sqlite3_destructor_type>(std::intptr_t{-1});
+
+/// As an URI, by which SQLite is told what it is.
+std::string still(const std::filesystem::path &file) {
+    std::string uri = "file:";
+
+    for (const char c : std::filesystem::absolute(file).string()) {
+        if (c == '?' || c == '#' || c == '%')
+            uri += fmt::format("%{:02x}", static_cast<unsigned int>(c));
+        else
+            uri += c;
+    }
+    return uri + "?immutable=1";
+}
 
 } // namespace
 
@@ -97,9 +111,11 @@ std::string_view Statement::bytes(int column) const {
 Database::Database(const Sqlite &lib, const std::filesystem::path &file, Mode mode)
     : lib_(&lib), database_(nullptr, Close{&lib}) {
     sqlite3 *raw = nullptr;
-    const int flags =
-        mode == Mode::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    const int code = lib.open_file(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+    const int flags = mode == Mode::write  ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                      : mode == Mode::read ? SQLITE_OPEN_READONLY
+                                           : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    const std::string name = mode == Mode::read_still ? still(file) : file.string();
+    const int code = lib.open_file(name.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
 
     database_.reset(raw);
     if (code != SQLITE_OK)

@@ -56,6 +56,9 @@ public:
     /// No room for more: of the file's own bound, or of the disk.
     bool full() const { return code_ == SQLITE_FULL; }
 
+    /// It, or what SQLite makes beside it, can't be opened, or not be written.
+    bool closed() const { return code_ == SQLITE_CANTOPEN || code_ == SQLITE_READONLY; }
+
 private:
     int code_;
 };
@@ -101,7 +104,11 @@ private:
 /// An open database file. Every call may throw DatabaseError.
 class Database {
 public:
-    enum class Mode { read, write };
+    enum class Mode {
+        read,
+        write,
+        read_still ///< what nobody writes meanwhile: that makes no files beside it
+    };
 
     Database(const Sqlite &lib, const std::filesystem::path &file, Mode mode);
 

@@ -55,7 +55,8 @@ Instance::Instance(const fs::path &root)
         return;
     const int code = errno;
     if (file_.get() >= 0 && (code == EAGAIN || code == EACCES))
-        throw Error(Failure::failed, "umacctd runs already", "see 'systemctl status umacctd'");
+        throw Error(Failure::failed, "umacctd is already running",
+                    "see 'systemctl status umacctd'");
     throw Error(failure_of(code), fmt::format("{}: {}", (folder_of(root) / "lock").string(),
                                               std::generic_category().message(code)));
 }
@@ -65,7 +66,7 @@ std::optional<pid_t> Instance::running(const fs::path &root) {
     struct flock lock = whole_file();
 
     if (file.get() < 0 && failure_of(errno) == Failure::permission)
-        throw Error(Failure::permission, "whether umacctd runs is for root to know");
+        throw Error(Failure::permission, "only root can see whether umacctd is running");
     // To ask is to say which lock one would take.
     if (file.get() < 0 || fcntl(file.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ||
         lock.l_pid <= 0)

@@ -16,6 +16,12 @@ namespace umacct {
 /// What its guard sees, below root: one JSON object, written anew with each look.
 constexpr const char *ranking_file = "run/umacctd/ranking";
 
+/// What it read of what container runtimes wrote down, below root: see StateFiles::share().
+constexpr const char *answers_file = "run/umacctd/answers";
+
+/// For who sets what a container asked for, see lib/contract.h; below root.
+constexpr const char *contract_lock_file = "run/umacctd/contracts";
+
 /// That there is one umacctd, and which process it is: it holds a lock for as long as it runs,
 /// and the kernel tells whose lock that is.
 class Instance {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lib/arithmetic.h"
+
 namespace umacct {
 
 namespace {
@@ -58,11 +60,12 @@ Refill::Step Refill::next(const Zones &zones) {
         return {.action = Action::compact};
     }
     // Once more as long as it helps by a quarter: what is given back lies where it lay, and few
-    // blocks of it may be whole. All of it is four times what was missing, at the most.
+    // blocks of it may be whole. All of it is four times what was missing, at the most. Where
+    // hardly any is missing, so little has no whole block in it: it is some more.
     if (!again_ || (pages_left_ == 0 && missing.blocks * 4 <= lacked_ * 3)) {
         again_ = true;
         lacked_ = missing.blocks;
-        pages_left_ = missing.blocks << need_.order;
+        pages_left_ = std::max(missing.blocks << need_.order, most_at_once / page_size());
     }
     if (pages_left_ > 0 && !exhausted_) {
         const Step step = reclaim(std::min(pages_left_, missing.blocks << need_.order));
@@ -163,7 +166,7 @@ bool Keeper::thrashes(const Reading &reading) {
 std::chrono::milliseconds Keeper::calm(const Zones &zones) {
     const std::uint64_t usable = zones.usable();
     const bool taken = last_ > usable && last_ - usable > kept_.pages / slack_share;
-    const std::uint64_t spare = (usable - std::min(usable, kept_.pages)) * page_size();
+    const std::uint64_t spare = without(usable, kept_.pages) * page_size();
     const auto reach = std::clamp<std::chrono::milliseconds>(
         std::chrono::milliseconds(spare / bytes_per_ms), calm_look, distant_look);
 

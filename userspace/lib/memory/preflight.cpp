@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -17,10 +18,6 @@ namespace {
 /// What is taken for the driver's notes breaks up larger blocks.
 constexpr std::uint64_t overhead_least = 2ULL << 20;
 
-std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
-    return a - std::min(a, b);
-}
-
 std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) {
     return a / b + (a % b != 0 ? 1 : 0);
 }
@@ -30,7 +27,7 @@ std::uint64_t kept_for_devices(const Zones &zones) {
     std::uint64_t pages = 0;
 
     for (const Zone &zone : zones.list())
-        pages += minus(zone.cma, zone.cma_free);
+        pages += without(zone.cma, zone.cma_free);
     return pages;
 }
 
@@ -40,14 +37,15 @@ Preflight by_memory(const Need &need, const Zones &zones, const std::optional<Su
     const Shortfall now = shortfall(need, zones);
     const std::uint64_t devices = kept_for_devices(zones);
     std::uint64_t cache =
-        minus(survey ? survey->clean_pages : zones.sum(&Zone::file), devices + kept);
+        without(survey ? survey->clean_pages : zones.sum(&Zone::file), devices + kept);
     // The kernel keeps some of it whatever happens, as MemAvailable has it.
     cache -= std::min(cache / 2, zones.sum(&Zone::low));
     // What blocks would be free: for certain; and perhaps, which is all where nobody looked.
     const std::uint64_t not_these = divided_up(devices, need.block_pages());
-    const std::uint64_t certain = survey ? minus(survey->reclaimable, not_these) : 0;
+    const std::uint64_t certain = survey ? without(survey->reclaimable, not_these) : 0;
     const std::uint64_t perhaps =
-        survey ? minus(survey->obtainable(zones.sum(&Zone::in_cpu_lists)), not_these) : now.blocks;
+        survey ? without(survey->obtainable(zones.sum(&Zone::in_cpu_lists)), not_these)
+               : now.blocks;
     Preflight result{.free = (zones.usable_blocks(need.order) << need.order) * page_size(),
                      .cache = cache * page_size(),
                      .kept_by = {},
@@ -76,10 +74,11 @@ std::uint64_t parse_block(const std::string &text) {
     const std::uint64_t bytes = parse_size(text);
 
     if (!std::has_single_bit(bytes) || bytes < page_size())
-        throw Error(Failure::usage,
-                    fmt::format("'{}' is no size of a block: a power of two, from {} on",
-                                printable(text), format_size(page_size())),
-                    "for example 2M or 64K");
+        throw Error(
+            Failure::usage,
+            fmt::format("'{}' is an invalid block size: it must be a power of two, at least {}",
+                        printable(text), format_size(page_size())),
+            "for example 2M or 64K");
     return bytes;
 }
 
@@ -104,8 +103,8 @@ Need need_of_driver(std::uint64_t bytes, std::uint64_t block) {
 }
 
 Shortfall shortfall(const Need &need, const Zones &zones) {
-    return {.pages = minus(need.pages, zones.usable()),
-            .blocks = minus(need.blocks, zones.usable_blocks(need.order))};
+    return {.pages = without(need.pages, zones.usable()),
+            .blocks = without(need.blocks, zones.usable_blocks(need.order))};
 }
 
 Preflight preflight(std::uint64_t bytes, std::uint64_t block, const Zones &zones,

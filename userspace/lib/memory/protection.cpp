@@ -8,13 +8,12 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "lib/arithmetic.h"
+#include "lib/host/cgroup_tree.h"
+
 namespace umacct {
 
 namespace {
-
-std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
-    return a - std::min(a, b);
-}
 
 std::uint64_t share(std::uint64_t whole, std::uint64_t part, std::uint64_t of) {
     return static_cast<std::uint64_t>(static_cast<double>(whole) * static_cast<double>(part) /
@@ -47,12 +46,6 @@ std::uint64_t effective_protection(const Node &node, const Node &parent, bool re
                            parent.use->usage - parent.children_protected);
 }
 
-bool is_below(std::string_view path, std::string_view above) {
-    return above == "/"
-               ? path != "/"
-               : path.size() > above.size() && path.starts_with(above) && path[above.size()] == '/';
-}
-
 } // namespace
 
 Protection::Protection(const std::vector<MemoryUse> &cgroups, bool recursive) {
@@ -81,9 +74,9 @@ Protection::Protection(const std::vector<MemoryUse> &cgroups, bool recursive) {
     // From below, as what those below give back is no longer used above.
     for (std::size_t i = nodes.size(); i-- > 1;) {
         Node &node = nodes[i];
-        const std::uint64_t own = minus(node.use->cache, node.children_cache);
+        const std::uint64_t own = without(node.use->cache, node.children_cache);
         const std::uint64_t given =
-            std::min(own, minus(node.use->usage, node.effective + node.obtainable));
+            std::min(own, without(node.use->usage, node.effective + node.obtainable));
 
         nodes[node.parent].obtainable += node.obtainable + given;
         if (node.effective > 0 && own > given)

@@ -24,6 +24,7 @@ public:
 
 private:
     bool swaps() const;
+    void empty_cpu_lists() const;
 
     const Cgroups &cgroups_;
     std::filesystem::path proc_;

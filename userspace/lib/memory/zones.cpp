@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 
 namespace umacct {
@@ -23,10 +24,6 @@ bool is_for_driver(std::string_view zone) {
     static constexpr std::array<std::string_view, 3> names{"DMA", "DMA32", "Normal"};
 
     return std::ranges::find(names, zone) != names.end();
-}
-
-std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
-    return a - std::min(a, b);
 }
 
 /// "Node 0, zone   Normal, ...": the words after it are left in line.
@@ -195,14 +192,14 @@ void read_pagetypeinfo(std::istream &pagetypeinfo, std::vector<Zone> &zones) {
 } // namespace
 
 std::uint64_t Zone::usable() const {
-    return minus(free, cma_free + reserved + low + protection);
+    return without(free, cma_free + reserved + low + protection);
 }
 
 std::uint64_t Zone::usable_blocks(std::size_t order) const {
     std::uint64_t pages = 0;
 
     for (std::size_t at = order; at < blocks.size(); ++at)
-        pages += minus(blocks[at], at < unusable.size() ? unusable[at] : 0) << at;
+        pages += without(blocks[at], at < unusable.size() ? unusable[at] : 0) << at;
     return std::min(pages, usable()) >> order;
 }
 
@@ -223,7 +220,7 @@ Zones::Zones(std::istream &zoneinfo, std::istream &buddyinfo, std::istream &page
 
             for (std::size_t order = zone.blocks.size(); order-- > 0 && left > 0;) {
                 zone.unusable[order] = std::min(zone.blocks[order], (left >> order) + 1);
-                left = minus(left, zone.unusable[order] << order);
+                left = without(left, zone.unusable[order] << order);
             }
         }
     }

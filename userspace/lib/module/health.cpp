@@ -55,7 +55,14 @@ std::vector<Problem> problems(const Status &status) {
         found.push_back({"cgroups", false,
                          "there are no cgroups in the v2 hierarchy: everything is in one account",
                          "boot with systemd.unified_cgroup_hierarchy=1"});
-    if (!status.has(UMACCT_STATUS_SELFTEST))
+    if (status.has(UMACCT_STATUS_OBSERVER))
+        found.push_back(
+            {"observer", false,
+             fmt::format("the kernel module is not loaded: BPF programs count in its place, and "
+                         "only allocations since {} are known",
+                         format_clock(status.since_ns.value_or(0))),
+             "'modprobe umacct' loads it; memory that was taken before is unattributed"});
+    else if (!status.has(UMACCT_STATUS_SELFTEST))
         found.push_back({"probes", true,
                          "a probe on the module's own code did not fire: kprobes do not work here",
                          "is /sys/kernel/debug/kprobes/enabled 1?"});
@@ -72,7 +79,11 @@ std::vector<Problem> problems(const Status &status) {
             {"untracked", true,
              fmt::format("{} allocations of {} could not be recorded and are in no account",
                          status.untracked_count, format_size(status.untracked)),
-             "the kernel had no memory for their records; they are in no account until freed"});
+             status.has(UMACCT_STATUS_OBSERVER)
+                 ? "there was no room for their records; 'umacct observer on --records NUMBER' has "
+                   "the observer begin with more"
+                 : "the kernel had no memory for their records; they are in no account until "
+                   "freed"});
     if (status.unattributed_count > 0)
         found.push_back({"unattributed", false,
                          fmt::format("{} allocations were refused, as there was no memory to find "

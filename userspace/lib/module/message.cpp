@@ -265,6 +265,7 @@ template Enforcement decode<Enforcement>(std::span<const std::byte> payload);
 template Client decode<Client>(std::span<const std::byte> payload);
 template Event decode<Event>(std::span<const std::byte> payload);
 template AccountRequest decode<AccountRequest>(std::span<const std::byte> payload);
+template ClientRequest decode<ClientRequest>(std::span<const std::byte> payload);
 template Payload encode<Status>(const Status &value);
 template Payload encode<Reclaim>(const Reclaim &value);
 template Payload encode<Account>(const Account &value);

@@ -32,8 +32,8 @@ struct ConfigRequest {
     std::optional<umacct_charge_mode> charge_default;
 };
 
-/// Of AccountRequest, Status, Reclaim, Account, Enforcement, Client and Event. Attributes of a
-/// newer module are passed over. Throws Error when the payload is malformed.
+/// Of AccountRequest, ClientRequest, Status, Reclaim, Account, Enforcement, Client and Event.
+/// Attributes of a newer module are passed over. Throws Error when the payload is malformed.
 template <class Value>
 Value decode(std::span<const std::byte> payload);
 

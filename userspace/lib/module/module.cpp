@@ -2,6 +2,8 @@
 #include "lib/module/module.h"
 
 #include <cerrno>
+#include <cstddef>
+#include <span>
 
 #include "lib/error.h"
 
@@ -30,11 +32,11 @@ std::optional<Account> Module::account(std::uint64_t id) {
 }
 
 std::vector<Account> Module::accounts(std::optional<std::uint64_t> subtree) {
-    return dump<Account>(UMACCT_CMD_ACCOUNT_GET, AccountRequest{.id = subtree, .change = {}});
+    return all<Account>(UMACCT_CMD_ACCOUNT_GET, AccountRequest{.id = subtree, .change = {}});
 }
 
 std::vector<Client> Module::clients(std::optional<std::uint64_t> subtree) {
-    return dump<Client>(UMACCT_CMD_CLIENT_GET, ClientRequest{.account_id = subtree});
+    return all<Client>(UMACCT_CMD_CLIENT_GET, ClientRequest{.account_id = subtree});
 }
 
 Enforcement Module::set_account(std::uint64_t id, const AccountChange &change) {
@@ -76,20 +78,44 @@ Received<Event> Module::receive(std::chrono::milliseconds timeout) {
     return decoded;
 }
 
-template <class Value, class Request>
-std::vector<Value> Module::dump(umacct_cmd command, const Request &request) {
+template <class Value, class Request, class Begin, class Take>
+void Module::dump(umacct_cmd command, const Request &request, Begin begin, Take take) {
     const Payload attributes = encode(request);
+    bool interrupted = true;
 
-    for (int attempt = 1;; ++attempt) {
-        const Dump answer = transport_->dump(command, attributes);
-        std::vector<Value> values;
+    for (int attempt = 0; interrupted && attempt < dump_attempts; ++attempt) {
+        begin();
+        interrupted =
+            transport_->dump(command, attributes, [&take](std::span<const std::byte> part) {
+                take(decode<Value>(part));
+            });
+    }
+}
 
-        if (answer.interrupted && attempt < dump_attempts)
-            continue;
-        values.reserve(answer.parts.size());
-        for (const Payload &part : answer.parts)
-            values.push_back(decode<Value>(part));
-        return values;
+template <class Value, class Request>
+std::vector<Value> Module::all(umacct_cmd command, const Request &request) {
+    std::vector<Value> values;
+
+    dump<Value>(
+        command, request, [&values] { values.clear(); },
+        [&values](Value value) { values.push_back(std::move(value)); });
+    return values;
+}
+
+void Module::for_each_account(const std::function<void()> &begin,
+                              const std::function<void(Account account)> &take) {
+    dump<Account>(UMACCT_CMD_ACCOUNT_GET, AccountRequest{.id = {}, .change = {}}, begin, take);
+}
+
+Module &Connection::module() {
+    try {
+        return loaded();
+    } catch (const Error &error) {
+        auto transport = error.failure() == Failure::missing && otherwise_ ? otherwise_() : nullptr;
+
+        if (!transport)
+            throw;
+        return module_.emplace(std::move(transport));
     }
 }
 

@@ -27,6 +27,10 @@ public:
     /// children. Where removed cgroups leave memory to others all the time, some of it may
     /// be in two of them, or in none.
     std::vector<Account> accounts(std::optional<std::uint64_t> subtree = {});
+    /// The same, one by one: the paths of many thousands that tenants made may be 60 MiB together.
+    /// begin: called before the first, and where all of it is read again.
+    void for_each_account(const std::function<void()> &begin,
+                          const std::function<void(Account account)> &take);
     std::vector<Client> clients(std::optional<std::uint64_t> subtree = {});
 
     Enforcement set_account(std::uint64_t id, const AccountChange &change);
@@ -43,27 +47,35 @@ public:
 
 private:
     Enforcement configure(const ConfigRequest &request);
+    template <class Value, class Request, class Begin, class Take>
+    void dump(umacct_cmd command, const Request &request, Begin begin, Take take);
     template <class Value, class Request>
-    std::vector<Value> dump(umacct_cmd command, const Request &request);
+    std::vector<Value> all(umacct_cmd command, const Request &request);
 
     std::unique_ptr<Transport> transport_;
 };
 
-/// The module, spoken to when first needed.
+/// The module, spoken to when first needed; or who answers in its place.
 class Connection {
 public:
     using Connect = std::function<std::unique_ptr<Transport>()>;
 
-    explicit Connection(Connect connect) : connect_(std::move(connect)) {}
+    /// otherwise: asked where the module isn't loaded; may be empty.
+    explicit Connection(Connect connect, Connect otherwise = {})
+        : connect_(std::move(connect)), otherwise_(std::move(otherwise)) {}
 
-    /// Connects on first use. Throws Error: missing when the module isn't loaded.
-    Module &module() { return module_ ? *module_ : module_.emplace(connect_()); }
+    /// Connects on first use. Throws Error: missing when neither answers.
+    Module &module();
+
+    /// The same for who has no use for another than the module.
+    Module &loaded() { return module_ ? *module_ : module_.emplace(connect_()); }
 
     /// Lets module() connect anew: what was connected to may be gone.
     void reset() { module_.reset(); }
 
 private:
     Connect connect_;
+    Connect otherwise_;
     std::optional<Module> module_;
 };
 

@@ -152,10 +152,14 @@ void check_done(const nlmsghdr *header, const Payload &request) {
         throw_refusal(-code, header, sizeof(code), request);
 }
 
-Payload payload_of(nlmsghdr *header) {
+std::span<const std::byte> attributes_of(nlmsghdr *header) {
     const auto *genl = static_cast<const genlmsghdr *>(nlmsg_data(header));
-    const auto attributes =
-        bytes(genlmsg_attrdata(genl, 0), nlmsg_datalen(header) - static_cast<int>(GENL_HDRLEN));
+
+    return bytes(genlmsg_attrdata(genl, 0), nlmsg_datalen(header) - static_cast<int>(GENL_HDRLEN));
+}
+
+Payload payload_of(nlmsghdr *header) {
+    const auto attributes = attributes_of(header);
 
     return {attributes.begin(), attributes.end()};
 }
@@ -223,13 +227,17 @@ public:
     }
 
     Payload request(umacct_cmd command, const Payload &attributes) override {
-        std::vector<Payload> parts = exchange(command, NLM_F_ACK, attributes).parts;
+        std::optional<Payload> answer;
 
-        return parts.empty() ? Payload{} : std::move(parts.front());
+        exchange(command, NLM_F_ACK, attributes, [&answer](std::span<const std::byte> part) {
+            if (!answer)
+                answer.emplace(part.begin(), part.end());
+        });
+        return answer.value_or(Payload{});
     }
 
-    Dump dump(umacct_cmd command, const Payload &attributes) override {
-        return exchange(command, NLM_F_DUMP, attributes);
+    bool dump(umacct_cmd command, const Payload &attributes, const Take &take) override {
+        return exchange(command, NLM_F_DUMP, attributes, take);
     }
 
     void subscribe() override {
@@ -277,10 +285,11 @@ public:
     }
 
 private:
-    /// Once more where the module was loaded anew meanwhile and has another number.
-    Dump exchange(umacct_cmd command, int flags, const Payload &attributes) {
+    /// Once more where the module was loaded anew meanwhile and has another number. Whether a dump
+    /// was interrupted.
+    bool exchange(umacct_cmd command, int flags, const Payload &attributes, const Take &take) {
         try {
-            return exchange_once(command, flags, attributes);
+            return exchange_once(command, flags, attributes, take);
         } catch (const RequestError &error) {
             // It is on its way out: netlink begins no dump of it any more.
             if (error.code() == EPROTONOSUPPORT)
@@ -292,12 +301,12 @@ private:
         family_ = genl_ctrl_resolve(socket_.get(), UMACCT_FAMILY_NAME);
         if (family_ < 0)
             throw_missing();
-        return exchange_once(command, flags, attributes);
+        return exchange_once(command, flags, attributes, take);
     }
 
-    Dump exchange_once(umacct_cmd command, int flags, const Payload &attributes) {
+    bool exchange_once(umacct_cmd command, int flags, const Payload &attributes, const Take &take) {
         const std::uint32_t sequence = send(command, flags, attributes);
-        Dump answer;
+        bool interrupted = false;
         bool done = false;
 
         while (!done) {
@@ -305,7 +314,7 @@ private:
                 if (header->nlmsg_seq != sequence)
                     return;
                 if ((header->nlmsg_flags & NLM_F_DUMP_INTR) != 0)
-                    answer.interrupted = true;
+                    interrupted = true;
                 if (header->nlmsg_type == NLMSG_ERROR) {
                     done = true;
                     check_ack(header, attributes);
@@ -313,13 +322,13 @@ private:
                     done = true;
                     check_done(header, attributes);
                 } else if (header->nlmsg_type == family_) {
-                    answer.parts.push_back(payload_of(header));
+                    take(attributes_of(header));
                 }
             });
             if (size < 0 && size != -NLE_INTR)
                 throw_socket("reading the module's answer");
         }
-        return answer;
+        return interrupted;
     }
 
     /// Sends one request; its sequence number.

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <umacct.h>
@@ -12,11 +15,6 @@
 #include "lib/module/message.h"
 
 namespace umacct {
-
-struct Dump {
-    std::vector<Payload> parts;
-    bool interrupted = false; ///< something changed meanwhile: read it again
-};
 
 /// What came of waiting for events, as they are sent or decoded.
 template <class T>
@@ -39,8 +37,12 @@ public:
     /// Sends one command; the answer's attributes, empty where the module only
     /// acknowledges. Throws RequestError when the module refuses.
     virtual Payload request(umacct_cmd command, const Payload &attributes) = 0;
-    /// The same for a command that answers with many messages.
-    virtual Dump dump(umacct_cmd command, const Payload &attributes) = 0;
+    /// Takes the attributes of one of many answers.
+    using Take = std::function<void(std::span<const std::byte> part)>;
+
+    /// The same for a command that answers with many messages, one by one as they come: together
+    /// they may be too much to hold. Whether something changed meanwhile: read it again.
+    virtual bool dump(umacct_cmd command, const Payload &attributes, const Take &take) = 0;
     /// Joins the group that events are sent to.
     virtual void subscribe() = 0;
     /// Waits for events, no longer than timeout; negative waits for ever.

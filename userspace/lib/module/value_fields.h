@@ -43,6 +43,7 @@ void fields(auto &way, Is<Status> auto &status) {
     way(UMACCT_A_STATUS_RECORDS, "records", status.records);
     way(UMACCT_A_STATUS_AVAILABLE, "available_bytes", status.available);
     way(UMACCT_A_STATUS_RESERVE, "reserve_bytes", status.reserve);
+    way(UMACCT_A_STATUS_KEPT, "kept_bytes", status.kept);
     way(UMACCT_A_STATUS_RESERVE_COUNT, "reserve_count", status.reserve_count);
     way(UMACCT_A_STATUS_CHARGE_DEFAULT, "charge_default", status.charge_default);
     way.maybe(UMACCT_A_STATUS_CHARGE_REASON, "charge_reason", status.charge_reason);
@@ -56,6 +57,7 @@ void fields(auto &way, Is<Status> auto &status) {
     way(UMACCT_A_STATUS_MEMORY_CACHED, status.memory_cached);
     way(UMACCT_A_STATUS_MEMORY_SRECLAIMABLE, status.memory_sreclaimable);
     way(UMACCT_A_STATUS_MEMORY_KRECLAIMABLE, status.memory_kreclaimable);
+    way(UMACCT_A_STATUS_SINCE, "since_ns", status.since_ns);
 }
 
 void fields(auto &way, Is<Account> auto &account) {
@@ -75,10 +77,12 @@ void fields(auto &way, Is<Account> auto &account) {
     way(UMACCT_A_ACCOUNT_ALLOCS, "allocs", account.allocs);
     way(UMACCT_A_ACCOUNT_FREES, "frees", account.frees);
     way(UMACCT_A_ACCOUNT_FAILURES, "failures", account.failures);
+    way(UMACCT_A_ACCOUNT_FAILED, "failed", account.failed);
     way(UMACCT_A_ACCOUNT_REFUSALS, "refusals", account.refusals);
     way(UMACCT_A_ACCOUNT_CLIENTS, "clients", account.clients);
     way.limit(UMACCT_A_ACCOUNT_SOFT, "soft_bytes", account.soft);
     way.limit(UMACCT_A_ACCOUNT_HARD, "hard_bytes", account.hard);
+    way(UMACCT_A_ACCOUNT_KEEP, "keep_bytes", account.keep);
     way(UMACCT_A_ACCOUNT_THROTTLE, "throttle_ns", account.throttle_ns);
     way.word(UMACCT_A_ACCOUNT_VIEW, "view", account.view);
     way(UMACCT_A_ACCOUNT_CHARGE, "charge", account.charge);
@@ -151,6 +155,7 @@ inline constexpr const char *restricted_keys[] = {
     "events_lost",
     "unattributed_count",
     "available_bytes",
+    "kept_bytes",
 };
 
 void fields(auto &way, Is<Flags> auto &flags) {
@@ -163,6 +168,7 @@ void fields(auto &way, Is<Flags> auto &flags) {
     way("cgroup_v2", (flags.bits & UMACCT_STATUS_CGROUP_V2) != 0);
     way("selftest", (flags.bits & UMACCT_STATUS_SELFTEST) != 0);
     way("unenforced", (flags.bits & UMACCT_STATUS_UNENFORCED) != 0);
+    way("observer", (flags.bits & UMACCT_STATUS_OBSERVER) != 0);
 }
 
 } // namespace umacct

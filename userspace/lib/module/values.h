@@ -19,7 +19,7 @@ using Limit = std::optional<std::uint64_t>;
 inline constexpr std::string_view driver_state_words[] = {"absent", "hooked", "unknown", "broken"};
 inline constexpr std::string_view hook_state_words[] = {"idle", "armed", "off", "failed"};
 inline constexpr std::string_view charge_mode_words[] = {"inherit", "off", "on"};
-inline constexpr std::string_view event_type_words[] = {"unknown", "soft_crossed", "soft_recovered", "hard_refused", "reserve_refused"};
+inline constexpr std::string_view event_type_words[] = {"unknown", "soft_crossed", "soft_recovered", "hard_refused", "reserve_refused", "failed"};
 
 struct Hook {
     /// what it is for
@@ -111,6 +111,11 @@ struct Status {
     std::optional<std::uint64_t> memory_sreclaimable;
     /// KReclaimable; empty as memory-total
     std::optional<std::uint64_t> memory_kreclaimable;
+    /// what guarantees keep of what is available
+    std::uint64_t kept = 0;
+    /// when counting began, since the epoch: what was taken before is in no account; empty where
+    /// the module answers
+    std::optional<std::uint64_t> since_ns;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }
@@ -188,6 +193,10 @@ struct Account {
     std::uint64_t alloc_time_max_ns = 0;
     /// the part of usage that the drivers keep beside the pages
     std::uint64_t metadata = 0;
+    /// guarantee: what it has not used of it the driver gives to nobody else; 0 for none
+    std::uint64_t keep = 0;
+    /// requests for which the driver had no memory, in pages of any size
+    std::uint64_t failed = 0;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }
@@ -196,7 +205,7 @@ struct Account {
     std::uint64_t system() const { return usage - managed - metadata; }
 
     /// Something is set on this very account.
-    bool configured() const { return hard || soft || throttle_ns != 0 || view || charge != UMACCT_CHARGE_INHERIT; }
+    bool configured() const { return hard || soft || throttle_ns != 0 || keep != 0 || view || charge != UMACCT_CHARGE_INHERIT; }
 };
 
 struct Client {
@@ -247,9 +256,9 @@ struct Event {
     std::uint64_t account_id = 0;
     /// its cgroup
     std::string path;
-    /// the account whose limit it was; empty for the reserve
+    /// the account whose limit it was; empty for the reserve and where there was none
     std::optional<std::uint64_t> limit_id;
-    /// its cgroup; empty for the reserve
+    /// its cgroup; empty as limit-id
     std::string limit_path;
     /// the process, in the initial pid namespace
     std::uint32_t pid = 0;
@@ -257,9 +266,9 @@ struct Event {
     std::string comm;
     /// of the allocation or the free
     std::uint64_t size = 0;
-    /// of the limit's account; for the reserve, what is available
+    /// of the limit's account; for the reserve and a failure, what was available
     std::uint64_t usage = 0;
-    /// the limit or the reserve
+    /// the limit or the reserve; 0 where there was none
     std::uint64_t limit = 0;
     /// how often it happened since the event before; the rest is of the newest
     std::uint64_t count = 1;
@@ -271,13 +280,17 @@ struct AccountChange {
     std::optional<std::uint64_t> hard;
     std::optional<std::uint64_t> soft;
     std::optional<std::uint64_t> throttle_ns;
+    std::optional<std::uint64_t> keep;
     std::optional<bool> view;
     std::optional<umacct_charge_mode> charge;
 
-    bool empty() const { return !hard && !soft && !throttle_ns && !view && !charge; }
+    bool empty() const { return !hard && !soft && !throttle_ns && !keep && !view && !charge; }
 
     bool operator==(const AccountChange &other) const = default;
 };
+
+/// How a setting is written.
+enum class SettingKind { limit, size, time, flag, mode };
 
 /// A setting. Neutral is the type of its value, Change std::optional<Neutral>, and Value what
 /// an account has: the same type, or Limit.
@@ -288,6 +301,10 @@ struct Setting {
     const char *key;    ///< of JSON
     const char *option; ///< of a command line
     const char *title;
+    const char *help;     ///< what its option and its key do
+    const char *help_off; ///< of one that is on or off: what its option does with no-
+    SettingKind kind;
+    std::uint64_t most;   ///< its largest value
     Change AccountChange::*change;
     Value Account::*value;
     Neutral neutral; ///< where nobody asks for anything
@@ -296,20 +313,35 @@ struct Setting {
 /// Clang 14 makes none for an aggregate.
 template <class Change, class Value, class Neutral>
 Setting(std::uint16_t, const char *, const char *, const char *, const char *,
-        Change AccountChange::*, Value Account::*, Neutral)
+        const char *, const char *, SettingKind, std::uint64_t, Change AccountChange::*,
+        Value Account::*, Neutral)
     -> Setting<Change, Value, Neutral>;
 
 /// Calls use() with each setting, in the order in which they are told.
 void for_each_setting(auto &&use) {
     use(Setting{UMACCT_A_ACCOUNT_HARD, "hard", "hard_bytes", "--hard", "hard limit",
+                "refuse what would exceed this: a size, such as 40G or 50%, or max",
+                "", SettingKind::limit, UINT64_MAX,
                 &AccountChange::hard, &Account::hard, std::uint64_t{UMACCT_UNLIMITED}});
     use(Setting{UMACCT_A_ACCOUNT_SOFT, "soft", "soft_bytes", "--soft", "soft limit",
+                "send an event above this: a size, such as 40G or 50%, or max",
+                "", SettingKind::limit, UINT64_MAX,
                 &AccountChange::soft, &Account::soft, std::uint64_t{UMACCT_UNLIMITED}});
     use(Setting{UMACCT_A_ACCOUNT_THROTTLE, "throttle", "throttle_ns", "--throttle", "throttle",
+                "delay a call above the soft limit by at most this: 50ms, or off",
+                "", SettingKind::time, UMACCT_THROTTLE_MAX_NS,
                 &AccountChange::throttle_ns, &Account::throttle_ns, std::uint64_t{0}});
+    use(Setting{UMACCT_A_ACCOUNT_KEEP, "keep", "keep_bytes", "--keep", "guarantee",
+                "keep this from others until it is used: a size, such as 40G or 50%, or off",
+                "", SettingKind::size, UINT64_MAX,
+                &AccountChange::keep, &Account::keep, std::uint64_t{0}});
     use(Setting{UMACCT_A_ACCOUNT_VIEW, "view", "view", "--view", "view",
+                "let /proc/meminfo and sysinfo report what its programs can have",
+                "let them report the machine's figures", SettingKind::flag, 1,
                 &AccountChange::view, &Account::view, false});
     use(Setting{UMACCT_A_ACCOUNT_CHARGE, "charge", "charge", "MODE", "charging",
+                "charge the kernel's memory controller: on, off or inherit",
+                "", SettingKind::mode, 2,
                 &AccountChange::charge, &Account::charge, UMACCT_CHARGE_INHERIT});
 }
 

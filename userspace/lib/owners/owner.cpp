@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,6 +89,39 @@ bool is_place_of_units(std::string_view path) {
         }
     }
     return true;
+}
+
+/// As systemd has the name in a unit's: "\\x2d" is a dash.
+std::string unescape(std::string_view text) {
+    std::string plain;
+
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        unsigned int code = 0;
+        const char *digits = text.data() + i + 2;
+
+        if (text.substr(i).starts_with("\\x") && i + 4 <= text.size() &&
+            std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
+            plain += static_cast<char>(code);
+            i += 3;
+        } else {
+            plain += text[i];
+        }
+    }
+    return plain;
+}
+
+/// The machine of systemd-nspawn's that a unit is; empty for any other.
+std::string machine_of(std::string_view unit, std::string_view parent) {
+    constexpr std::array around{
+        std::pair(std::string_view("systemd-nspawn@"), std::string_view(".service")),
+        std::pair(std::string_view("machine-"), std::string_view(".scope"))};
+
+    for (const auto &[before, after] : around) {
+        if (parent == "/machine.slice" && unit.starts_with(before) && unit.ends_with(after) &&
+            unit.size() > before.size() + after.size())
+            return unescape(unit.substr(before.size(), unit.size() - before.size() - after.size()));
+    }
+    return "";
 }
 
 /// A container of LXC's, LXD's or Incus's. Its tree is that of another system.
@@ -212,8 +246,12 @@ std::optional<Owner> owner_of(std::string_view path) {
         std::any_of(unit_suffixes.begin(), unit_suffixes.end(),
                     [&](std::string_view suffix) { return name.ends_with(suffix); });
     if (is_unit &&
-        is_place_of_units(name.ends_with(".slice") ? std::string(path) : parent_path(path)))
-        return make_owner(OwnerKind::unit, "systemd", name);
+        is_place_of_units(name.ends_with(".slice") ? std::string(path) : parent_path(path))) {
+        Owner unit = make_owner(OwnerKind::unit, "systemd", name);
+
+        unit.name = machine_of(name, parent_path(path));
+        return unit;
+    }
     return std::nullopt;
 }
 

@@ -18,7 +18,9 @@ struct Owner {
     std::string id;      ///< full container id, pod uid with dashes, or the unit's name
 
     // From the runtime's own files, and empty where they don't tell.
-    std::string name;           ///< of a container that Kubernetes doesn't manage
+    /// Of a container that Kubernetes doesn't manage; or of the machine of systemd-nspawn's that
+    /// a unit is.
+    std::string name;
     std::string kube_namespace; ///< these three of one that it does, or of a pod
     std::string pod;
     std::string container;

@@ -8,6 +8,10 @@ namespace umacct {
 
 namespace {
 
+/// Longer paths are looked up each time: no runtime makes them, and of many thousands that a tenant
+/// makes they would be 60 MiB.
+constexpr std::size_t longest_known = 512;
+
 void take(Owner &owner, Description description) {
     owner.name = std::move(description.name);
     owner.image = std::move(description.image);
@@ -61,7 +65,8 @@ std::optional<Owner> Owners::of(std::string_view path) const {
         if (!user_of(path) && !is_made_inside(path, *this))
             name_pod(*owner);
     }
-    known_.emplace(key, owner);
+    if (key.size() <= longest_known)
+        known_.emplace(key, owner);
     return owner;
 }
 

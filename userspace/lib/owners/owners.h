@@ -30,6 +30,9 @@ public:
     /// Looks again for what has changed, for who runs for long.
     void refresh();
 
+    /// Writes down for other programs what was read: see StateFiles::share().
+    void share() { files_.share(); }
+
     const StateFiles &files() const { return files_; }
 
 private:

@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include "lib/json_scan.h"
 #include "lib/owners/owner.h"
 #include "lib/owners/state_file.h"
 
@@ -55,14 +56,6 @@ using KubeNames = std::unordered_map<std::string, KubeName>;
 /// Of clean names; empty where one that is needed is missing.
 std::optional<KubeName> make_kube_name(std::string_view name_space, std::string_view pod,
                                        std::string_view container);
-
-/// The strings of a JSON document, read without building it: what is nested deeply or has many
-/// members costs no more than its bytes. Calls visit for each in order. keys: the way to it from
-/// the top, a member's name or an element's number for each level; what is further down than a
-/// few levels is left out. Whether the text is JSON; ends at the first mistake.
-bool for_each_json_string(
-    const std::string &text,
-    const std::function<void(std::span<const std::string> keys, const std::string &value)> &visit);
 
 // --- Kubernetes: the names that the kubelet gives to logs, and to what it asks for --------
 

@@ -17,6 +17,8 @@
 
 #include "lib/host/file_descriptor.h"
 #include "lib/host/process.h"
+#include "lib/host/replace_file.h"
+#include "lib/host/umacctd.h"
 
 namespace umacct {
 
@@ -38,6 +40,15 @@ constexpr auto period = 10s;
 /// All children for a user's files may take so long in a period; for root's.
 constexpr auto budget_of_user = 1s;
 constexpr auto budget_of_root = 5s;
+
+/// When to look whether what is shared is still so, and how long at a time.
+constexpr auto look_interval = 60s;
+constexpr auto longest_look = 200ms;
+/// So much is shared at the most.
+constexpr std::size_t most_answers = 4096;
+constexpr std::size_t most_shared = 8U << 20;
+/// Another version's readers may answer otherwise.
+constexpr const char *answers_head = "umacct " UMACCT_VERSION;
 
 /// After how many refreshes in which nobody asked.
 constexpr std::uint64_t forgotten_after = 8;
@@ -95,7 +106,7 @@ const StateFiles::Lines &StateFiles::ask(const fs::path &file, const StateReader
     Known &known = known_[file.string()];
 
     if (is_stale(known, file, user)) {
-        auto lines = ask_child(file, read, user);
+        auto lines = user ? ask_child(file, read, user) : answer_about(file, read, *known.stamp);
 
         known.due = lines && !user ? Clock::time_point::max() : Clock::now() + period;
         known.lines = std::move(lines).value_or(Lines());
@@ -184,6 +195,107 @@ bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_
     if (!found)
         known.lines.clear();
     return found && (!same || Clock::now() >= known.due);
+}
+
+std::optional<StateFiles::Lines>
+StateFiles::answer_about(const fs::path &file, const StateReader &read, const Stamp &stamp) {
+    read_answers();
+    if (const auto known = answers_.find(file.string());
+        known != answers_.end() && known->second.stamp == stamp) {
+        known->second.read = read;
+        return known->second.lines;
+    }
+    auto lines = ask_child(file, read, {});
+    if (lines && shares_ && answers_.size() < most_answers) {
+        answers_.insert_or_assign(file.string(),
+                                  Answer{.stamp = stamp, .lines = *lines, .read = read});
+        has_new_ = true;
+    }
+    return lines;
+}
+
+void StateFiles::share() {
+    read_answers();
+    shares_ = true;
+    if (Clock::now() >= look_at_)
+        look_at_answers();
+    if (std::exchange(has_new_, false))
+        write_answers();
+}
+
+void StateFiles::look_at_answers() {
+    const auto start = Clock::now();
+
+    look_at_ = start + look_interval;
+    for (auto at = answers_.begin(); at != answers_.end() && Clock::now() - start < longest_look;) {
+        auto &[file, answer] = *at;
+        const auto stamp = stamp_of(file);
+
+        if (stamp == answer.stamp) {
+            ++at;
+            continue;
+        }
+        auto lines = stamp && answer.read ? ask_child(file, answer.read, {}) : std::nullopt;
+        has_new_ = true;
+        if (!lines) {
+            at = answers_.erase(at);
+            continue;
+        }
+        answer.stamp = *stamp;
+        answer.lines = std::move(*lines);
+        ++at;
+    }
+}
+
+void StateFiles::read_answers() {
+    const fs::path file = root_ / answers_file;
+
+    if (shares_ || std::exchange(answers_generation_, generation_) == generation_)
+        return;
+    const auto stamp = stamp_of(file);
+    if (stamp == std::exchange(answers_stamp_, stamp))
+        return;
+    answers_.clear();
+
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    while (line == answers_head) {
+        Answer answer;
+        std::size_t count = 0;
+        std::string of;
+
+        for (std::int64_t &number : answer.stamp)
+            in >> number;
+        if (!(in >> count) || !std::getline(in >> std::ws, of))
+            return;
+        for (std::string each; count > 0 && std::getline(in, each); --count)
+            answer.lines.push_back(std::move(each));
+        if (count > 0)
+            return;
+        answers_.insert_or_assign(std::move(of), std::move(answer));
+    }
+}
+
+void StateFiles::write_answers() {
+    std::string text = answers_head;
+
+    text += '\n';
+    for (const auto &[file, answer] : answers_) {
+        std::string one;
+
+        if (file.find('\n') != std::string::npos)
+            continue;
+        for (const std::int64_t number : answer.stamp)
+            one += std::to_string(number) + ' ';
+        one += std::to_string(answer.lines.size()) + ' ' + file + '\n';
+        for (const std::string &line : answer.lines)
+            one += line + '\n';
+        if (text.size() + one.size() <= most_shared)
+            text += one;
+    }
+    // Who can't be told reads the files again.
+    static_cast<void>(replace_file(root_ / answers_file, text));
 }
 
 std::optional<StateFiles::Lines>

@@ -2,7 +2,8 @@
 /// What container runtimes wrote down, read with care: tenants fill such files, or own
 /// them. Each is read and understood by a child process that has no privileges, little
 /// memory and little time. Its answer is a few lines of text, or nothing, and is kept
-/// until the file changes.
+/// until the file changes. umacctd writes down what it was answered about root's files:
+/// where it runs, other programs make no child for a file that is the same since.
 #pragma once
 
 #include <array>
@@ -51,6 +52,10 @@ public:
     /// late is forgotten: it is of containers that are gone.
     void refresh();
 
+    /// Writes down the answers about root's files for other programs, from now on: to be called
+    /// again and again. What changed meanwhile is read again, once a minute.
+    void share();
+
     /// How often a child was made: for tests.
     std::uint64_t children() const { return children_; }
 
@@ -67,12 +72,26 @@ private:
         std::uint64_t generation = 0; ///< in which it was looked at
     };
 
+    /// What can be shared: read is empty where another program made it.
+    struct Answer {
+        Stamp stamp{};
+        Lines lines;
+        StateReader read;
+    };
+
     struct Budget {
         Clock::time_point since;
         Clock::duration spent{};
     };
 
     static std::optional<Stamp> stamp_of(const std::filesystem::path &path);
+    /// From answers_, or a child; empty as ask_child().
+    std::optional<Lines> answer_about(const std::filesystem::path &file, const StateReader &read,
+                                      const Stamp &stamp);
+    /// What is written down, if it was written anew.
+    void read_answers();
+    void write_answers();
+    void look_at_answers();
     /// It has to be read.
     bool is_stale(Known &known, const std::filesystem::path &path, std::optional<uid_t> user);
     /// Empty when it gave no answer, or there is no time left for it.
@@ -83,6 +102,12 @@ private:
     std::uint64_t generation_ = 1;
     std::uint64_t children_ = 0;
     std::unordered_map<std::string, Known> known_;
+    std::unordered_map<std::string, Answer> answers_; ///< by file
+    std::optional<Stamp> answers_stamp_;              ///< of the file that they are from
+    std::uint64_t answers_generation_ = 0;            ///< in which that was looked at
+    bool shares_ = false;
+    bool has_new_ = false; ///< that isn't written down
+    Clock::time_point look_at_;
     std::unordered_map<uid_t, Budget> budgets_;
     std::unordered_map<uid_t, std::filesystem::path> homes_;
 };

@@ -21,8 +21,9 @@ namespace {
 constexpr std::size_t shortest_prefix = 4;
 constexpr std::size_t matches_shown = 5;
 constexpr const char *target_hint =
-    "TARGET is a cgroup path, a systemd unit, a container's name or id (or its beginning), "
-    "NAMESPACE/POD[/CONTAINER] or a pid, with 'path:', 'unit:', 'container:', 'pod:' or 'pid:' "
+    "what does not run has no cgroup; TARGET is a cgroup path, a systemd unit, a container's name "
+    "or id (or its beginning), a machine's name, NAMESPACE/POD[/CONTAINER] or a pid, with 'path:', "
+    "'unit:', 'container:', 'pod:' or 'pid:' "
     "before it where that is in doubt; 'umacct audit' lists every container, systemd-cgls every "
     "cgroup";
 
@@ -134,6 +135,13 @@ bool is_named(const Owner &owner, std::string_view text) {
 
 /// How the word means this owner, if it does.
 std::optional<FoundBy> matches(const Owner &owner, const Word &word) {
+    // A machine of systemd-nspawn's is a container, too.
+    const bool is_machine =
+        owner.kind == OwnerKind::unit && !owner.name.empty() &&
+        word.prefix.owner.value_or(OwnerKind::container) == OwnerKind::container;
+
+    if (is_machine && owner.name == word.text)
+        return FoundBy::name;
     if (owner.kind != word.prefix.owner.value_or(owner.kind))
         return std::nullopt;
     if (owner.kind == OwnerKind::unit) {
@@ -164,7 +172,8 @@ std::vector<Match> by_owner(const Word &word, const Cgroups &cgroups, const Owne
     std::vector<Match> best;
 
     cgroups.for_each([&](const std::string &path) {
-        const auto owner = owners.of(path);
+        // A unit's name is in its path: no container's files are read for it.
+        const auto owner = word.prefix.owner == OwnerKind::unit ? owner_of(path) : owners.of(path);
         const auto found = owner ? matches(*owner, word) : std::nullopt;
 
         if (!found)

@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/observer/observer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/membarrier.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hooks/series.h"
+#include "lib/arithmetic.h"
+#include "lib/error.h"
+#include "lib/host/cgroup.h"
+#include "lib/host/file_descriptor.h"
+#include "lib/host/library.h"
+#include "lib/host/meminfo.h"
+#include "lib/module/stand_in.h"
+#include "lib/observer/maps.h"
+#include "observer/observer.h"
+extern "C" {
+#include "observer/start.h"
+}
+
+namespace umacct {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *pinned_folder = "/sys/fs/bpf/umacct";
+constexpr const char *not_loaded = "the umacct kernel module is not loaded";
+constexpr const char *load_it = "load it with 'modprobe umacct'; 'umacct doctor' says what is in "
+                                "the way";
+
+constexpr std::array known_series = std::to_array<series>(KNOWN_SERIES);
+
+/// Programs are in bin or sbin, the library in lib/umacct beside that.
+std::string library_path() {
+    std::error_code error;
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+
+    return program.parent_path().parent_path() / "lib/umacct/libumacct-observer.so";
+}
+
+/// libumacct-observer.so, which has libbpf.
+class Starter {
+public:
+    Starter() : path_(library_path()), library_(path_.c_str(), not_loaded) {}
+
+    void begin(const char *folder, std::uint32_t records) const {
+        std::array<char, 512> why{};
+        decltype(umacct_observer_begin) *function = beginning();
+
+        if (function(folder, records, why.data(), why.size()) != 0)
+            throw Error(Failure::missing,
+                        fmt::format("{}, and the observer can't count in its place: {}", not_loaded,
+                                    why.data()),
+                        load_it);
+    }
+
+    void end(const char *folder) const {
+        decltype(umacct_observer_end) *function = library_.find("umacct_observer_end");
+
+        if (const int code = -function(folder); code != 0 && code != ENOENT)
+            throw Error(failure_of(code), fmt::format("{} can't be removed: {}", folder,
+                                                      std::generic_category().message(code)));
+    }
+
+private:
+    /// Without the library, it is the module that is missing.
+    decltype(umacct_observer_begin) *beginning() const {
+        try {
+            return library_.find("umacct_observer_begin");
+        } catch (const Error &error) {
+            throw Error(Failure::missing, error.what(), load_it);
+        }
+    }
+
+    std::string path_;
+    Library library_;
+};
+
+/// The maps, and what keeps them.
+class Maps {
+public:
+    /// Those that are pinned; empty where there are none, or such of another version.
+    static std::unique_ptr<Maps> pinned() {
+        auto maps = std::make_unique<Maps>();
+        const auto open = [&](int &to, const char *name) {
+            to = open_pinned_map(fmt::format("{}/{}", pinned_folder, name));
+            maps->owned_.push_back(std::make_unique<FileDescriptor>(to));
+            return to >= 0;
+        };
+
+        if (!open(maps->at_.accounts, "accounts") || !open(maps->at_.clients, "clients") ||
+            !open(maps->at_.records, "records") || !open(maps->at_.totals, "totals") ||
+            !open(maps->at_.hooks, "hooks") || !open(maps->at_.calls, "calls") ||
+            !open(maps->at_.runs, "runs") || maps->totals().version != OBSERVER_VERSION)
+            return nullptr;
+        return maps;
+    }
+
+    observer_totals totals() const {
+        return map_value<std::uint32_t, observer_totals>(at_.totals, 0).value_or(observer_totals{});
+    }
+
+    const observer_maps &at() const { return at_; }
+
+private:
+    observer_maps at_{-1, -1, -1, -1, -1, -1, -1};
+    std::vector<std::unique_ptr<FileDescriptor>> owned_;
+};
+
+std::string line_of(const fs::path &path) {
+    std::ifstream file(path);
+    std::string line;
+
+    std::getline(file, line);
+    return line;
+}
+
+/// Maps have pids and cgroups as the machine has them, so a container's reader can't use them.
+bool in_initial_pid_namespace() {
+    constexpr std::uint64_t initial_pid_namespace = 0xeffffffc;
+
+    struct stat self {};
+
+    return stat("/proc/self/ns/pid", &self) == 0 && self.st_ino == initial_pid_namespace;
+}
+
+void check_caller() {
+    if (geteuid() != 0)
+        throw Error(Failure::permission, "only root may have the observer begin or end");
+    if (!in_initial_pid_namespace())
+        throw Error(Failure::permission, "the observer works outside of containers alone");
+}
+
+[[noreturn]] void refuse() {
+    throw Error(Failure::missing,
+                fmt::format("{}, and this takes it: the observer only counts", not_loaded),
+                load_it);
+}
+
+using AccountRows = std::map<std::uint64_t, observer_account>;
+using ClientRows = std::vector<std::pair<observer_client_key, observer_client>>;
+
+/// What of the maps a reader sees.
+class View {
+public:
+    View(const Maps &maps, const Cgroups &cgroups) : maps_(maps), cgroups_(cgroups) {
+        auto accounts = map_rows<std::uint64_t, observer_account>(maps.at().accounts);
+        auto clients = map_rows<observer_client_key, observer_client>(maps.at().clients);
+
+        if (!accounts || !clients)
+            throw Error(Failure::failed, fmt::format("the observer's maps can't be read: {}",
+                                                     std::generic_category().message(errno)));
+        rows_ = AccountRows(accounts->begin(), accounts->end());
+        clients_ = std::move(*clients);
+        drop_idle();
+    }
+
+    /// Parents first.
+    std::vector<Account> accounts() const {
+        std::vector<Account> all;
+        std::map<std::uint64_t, std::size_t> places;
+        std::vector<std::uint64_t> removed;
+
+        for (const auto &[id, row] : rows_) {
+            std::optional<std::string> path;
+
+            if (row.offline == 0)
+                path = path_of(id);
+            if (!path) {
+                removed.push_back(id);
+                continue;
+            }
+            places[id] = all.size();
+            all.push_back(account(id, row, *path));
+        }
+        for (const std::uint64_t id : removed) {
+            if (const auto to = places.find(owner_of(id)); to != places.end())
+                all[to->second].local += rows_.at(id).local;
+        }
+        for (const auto &[key, row] : clients_) {
+            if (const auto to = places.find(owner_of(key.account)); to != places.end())
+                ++all[to->second].clients;
+        }
+        std::stable_sort(all.begin(), all.end(),
+                         [](const Account &a, const Account &b) { return a.level < b.level; });
+        return all;
+    }
+
+    std::vector<Client> clients() const {
+        std::vector<Client> all;
+        std::map<std::uint64_t, std::string> paths;
+
+        for (const auto &[key, row] : clients_) {
+            Client client;
+
+            client.pid = key.tgid;
+            client.start_time_ns = key.start_ns;
+            client.comm.assign(row.comm, strnlen(row.comm, sizeof(row.comm)));
+            client.account_id = owner_of(key.account);
+            auto [path, fresh] = paths.try_emplace(client.account_id);
+            if (fresh)
+                path->second = path_of(client.account_id).value_or("/");
+            client.path = path->second;
+            client.usage = row.usage;
+            client.peak = row.peak;
+            client.charged = row.charged;
+            client.managed = row.managed;
+            client.metadata = row.metadata;
+            client.allocs = row.allocs;
+            client.frees = row.frees;
+            client.records = static_cast<std::uint32_t>(row.records);
+            client.exited = has_exited(key.tgid);
+            all.push_back(std::move(client));
+        }
+        return all;
+    }
+
+    /// Whether an account is another one or below it.
+    bool is_below(std::uint64_t id, std::uint64_t top) const {
+        for (int depth = 0; id != 0 && depth <= OBSERVER_LEVEL_MAX; ++depth) {
+            if (id == top)
+                return true;
+            const auto row = rows_.find(id);
+            id = row == rows_.end() ? 0 : row->second.parent;
+        }
+        return false;
+    }
+
+    std::size_t client_count() const { return clients_.size(); }
+
+private:
+    static bool has_exited(std::uint32_t pid) {
+        return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+    }
+
+    /// Those that hold nothing and whose process is gone; and any, where there are many.
+    void drop_idle() {
+        const bool many = clients_.size() > OBSERVER_CLIENTS / 2;
+
+        std::erase_if(clients_, [&](const auto &row) {
+            const bool over = row.second.records == 0 && (many || has_exited(row.first.tgid));
+
+            if (over)
+                map_erase(maps_.at().clients, row.first);
+            return over;
+        });
+    }
+
+    /// The id of the account that what an account holds is shown on: its own while its cgroup is
+    /// there, then its nearest ancestor's.
+    std::uint64_t owner_of(std::uint64_t id) const {
+        for (int depth = 0; depth <= OBSERVER_LEVEL_MAX; ++depth) {
+            const auto row = rows_.find(id);
+
+            if (row == rows_.end())
+                break;
+            if (row->second.parent == 0 || (row->second.offline == 0 && path_of(id)))
+                return id;
+            id = row->second.parent;
+        }
+        return OBSERVER_ROOT_ID;
+    }
+
+    /// Empty when the cgroup is gone.
+    std::optional<std::string> path_of(std::uint64_t id) const {
+        const auto known = paths_.find(id);
+
+        if (known != paths_.end())
+            return known->second;
+        return paths_[id] = find_path(id);
+    }
+
+    std::optional<std::string> find_path(std::uint64_t id) const {
+        constexpr int by_kernfs_id = 0xfe;
+        alignas(file_handle) std::array<std::byte, sizeof(file_handle) + sizeof(id)> room{};
+        auto *handle = reinterpret_cast<file_handle *>(room.data());
+        std::error_code error;
+
+        if (id == OBSERVER_ROOT_ID)
+            return "/";
+        if (mount_.get() < 0)
+            mount_.reset(open(cgroups_.mount().point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        handle->handle_bytes = sizeof(id);
+        handle->handle_type = by_kernfs_id;
+        std::memcpy(handle->f_handle, &id, sizeof(id));
+        const FileDescriptor file(
+            open_by_handle_at(mount_.get(), handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (file.get() < 0)
+            return std::nullopt;
+        return cgroups_.path_of(
+            fs::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), error));
+    }
+
+    static Account account(std::uint64_t id, const observer_account &row, const std::string &path) {
+        Account account;
+
+        account.id = id;
+        if (row.parent != 0)
+            account.parent_id = row.parent;
+        account.level = row.level;
+        account.path = path;
+        account.usage = row.usage;
+        account.local = row.local;
+        account.peak = row.peak;
+        account.charged = row.charged;
+        account.managed = row.managed;
+        account.metadata = row.metadata;
+        account.allocs = row.allocs;
+        account.frees = row.frees;
+        account.failures = row.failures;
+        account.alloc_time_ns = row.alloc_time_ns;
+        account.alloc_time_max_ns = row.alloc_time_max_ns;
+        return account;
+    }
+
+    const Maps &maps_;
+    const Cgroups &cgroups_;
+    AccountRows rows_;
+    ClientRows clients_;
+    mutable FileDescriptor mount_{-1};
+    mutable std::map<std::uint64_t, std::optional<std::string>> paths_;
+};
+
+/// Hits and misses of the kprobe events, by name.
+using Profile = std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>;
+
+Profile read_profile() {
+    Profile profile;
+
+    for (const char *folder : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
+        std::ifstream file(fs::path(folder) / "kprobe_profile");
+        std::string name;
+        std::uint64_t hits = 0;
+        std::uint64_t misses = 0;
+
+        while (file >> name >> hits >> misses)
+            profile[name] = {hits, misses};
+        if (!profile.empty())
+            break;
+    }
+    return profile;
+}
+
+const series *series_of(unsigned int number) {
+    const auto *found = std::ranges::find_if(known_series, [number](const series &each) {
+        return number >= each.first && number <= each.last;
+    });
+
+    return found == known_series.end() ? nullptr : found;
+}
+
+/// What the kernel didn't tell the programs. Figures are off by as many calls.
+class Missed {
+public:
+    explicit Missed(const Maps &maps)
+        : maps_(maps), profile_(read_profile()), leaked_(count_leaked()) {
+        for (std::size_t i = 0; i < OBSERVER_CALL_KINDS; ++i)
+            leaked_[i] += maps.totals().missed_returns[i];
+    }
+
+    std::uint64_t calls(const observer_hook &row) const {
+        const auto found = profile_.find(row.event);
+
+        return found == profile_.end() ? 0 : found->second.first;
+    }
+
+    /// Of a hook, by its index.
+    std::uint64_t of(const observer_hook &row, std::uint32_t index) {
+        std::uint64_t missed = at(row.event, index, row.skipped[0]);
+
+        if (row.has_return != 0) {
+            const std::uint64_t returns =
+                at(std::string(row.event) + "_ret", OBSERVER_HOOKS + index, row.skipped[1]);
+
+            // What the kernel says of returns, and calls whose end nobody saw, are the same.
+            // Of the hooks of a kind, the first has what no hook explains.
+            if (row.call < OBSERVER_CALL_KINDS)
+                missed += std::max(returns, std::exchange(leaked_[row.call], 0));
+            else
+                missed += returns;
+        }
+        return missed;
+    }
+
+private:
+    using Leaked = std::array<std::uint64_t, OBSERVER_CALL_KINDS>;
+
+    /// Calls of tasks that are gone.
+    Leaked count_leaked() const {
+        const int map = maps_.at().calls;
+        const auto rows = map_rows<observer_call_key, observer_call>(map);
+        Leaked leaked{};
+
+        if (!rows)
+            return leaked;
+        for (const auto &[key, ignored] : *rows) {
+            const auto process = static_cast<pid_t>(key.task >> 32);
+            const auto thread = static_cast<pid_t>(key.task);
+
+            // One that ended meanwhile took its call along.
+            if (key.of < OBSERVER_CALL_KINDS && syscall(SYS_tgkill, process, thread, 0) != 0 &&
+                errno == ESRCH && map_value<observer_call_key, observer_call>(map, key))
+                ++leaked[key.of];
+        }
+        return leaked;
+    }
+
+    /// At an entry or a return: as the kernel says, and where it left the program out.
+    std::uint64_t at(const std::string &event, std::uint32_t place, std::uint64_t skipped) const {
+        const auto found = profile_.find(event);
+
+        if (found == profile_.end())
+            return 0;
+        const auto [hits, missed] = found->second;
+        const auto left_out = [&, hits = hits] {
+            const std::uint64_t seen = skipped + sum_of_processors(maps_.at().runs, place);
+
+            return without(hits, seen);
+        };
+        if (left_out() == 0)
+            return missed;
+        // A call may have been between the kernel's count and ours: it isn't after this.
+        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+        return missed + left_out();
+    }
+
+    const Maps &maps_;
+    Profile profile_;
+    Leaked leaked_;
+};
+
+/// Reads what is pinned at the time: another one may have been begun, or none be there.
+class Observer : public Transport {
+public:
+    Payload request(umacct_cmd command, const Payload &attributes) override {
+        if (command == UMACCT_CMD_STATUS_GET)
+            return encode(status(*open()));
+        if (command != UMACCT_CMD_ACCOUNT_GET)
+            refuse();
+
+        const auto id = decode<AccountRequest>(attributes).id;
+        const auto maps = open();
+        const View view(*maps, cgroups_);
+        for (const Account &account : view.accounts()) {
+            if (account.id == id)
+                return encode(account);
+        }
+        throw RequestError(ENOENT, "no such account", UMACCT_A_ACCOUNT_ID);
+    }
+
+    bool dump(umacct_cmd command, const Payload &attributes, const Take &take) override {
+        const auto maps = open();
+        const View view(*maps, cgroups_);
+
+        if (command == UMACCT_CMD_ACCOUNT_GET) {
+            const auto top = decode<AccountRequest>(attributes).id;
+
+            for (const Account &account : view.accounts()) {
+                if (!top || view.is_below(account.id, *top))
+                    take(encode(account));
+            }
+        } else {
+            const auto top = decode<ClientRequest>(attributes).account_id;
+
+            for (const Client &client : view.clients()) {
+                if (!top || view.is_below(client.account_id, *top))
+                    take(encode(client));
+            }
+        }
+        return false;
+    }
+
+    /// Events are of limits, and it has none.
+    void subscribe() override { refuse(); }
+
+    Received<Payload> receive(std::chrono::milliseconds /*timeout*/) override { refuse(); }
+
+private:
+    static std::unique_ptr<Maps> open() {
+        auto maps = Maps::pinned();
+
+        if (!maps)
+            throw Error(Failure::missing, not_loaded, load_it);
+        return maps;
+    }
+
+    Status status(const Maps &maps) const {
+        const observer_totals totals = maps.totals();
+        const View view(maps, cgroups_);
+        const auto accounts = map_rows<std::uint64_t, observer_account>(maps.at().accounts);
+        Status status;
+
+        status.flags = UMACCT_STATUS_OBSERVER | UMACCT_STATUS_CGROUP_V2;
+        if (line_of(cgroups_.mount().point / "cgroup.controllers").find("memory") !=
+            std::string::npos)
+            status.flags |= UMACCT_STATUS_MEMCG_V2;
+        if (line_of("/proc/cmdline").find("nokmem") == std::string::npos)
+            status.flags |= UMACCT_STATUS_KMEM;
+        status.since_ns = totals.since_ns;
+        if (const auto root =
+                map_value<std::uint64_t, observer_account>(maps.at().accounts, OBSERVER_ROOT_ID)) {
+            status.usage = root->usage;
+            status.charged = root->charged;
+            status.managed = root->managed;
+            status.metadata = root->metadata;
+        }
+        status.driver_usage = totals.driver_usage;
+        status.driver_peak = totals.driver_peak;
+        status.untracked = totals.untracked;
+        status.untracked_count = totals.untracked_count;
+        status.stale_count = totals.stale_count;
+        status.records = static_cast<std::uint32_t>(totals.records);
+        status.accounts = static_cast<std::uint32_t>(accounts ? accounts->size() : 0);
+        status.clients = static_cast<std::uint32_t>(view.client_count());
+        status.available = available();
+        add_hooks(status, maps);
+        add_drivers(status, totals);
+        return status;
+    }
+
+    static std::uint64_t available() {
+        std::ifstream file("/proc/meminfo");
+        const Meminfo memory(file);
+
+        return memory.available() - std::min(memory.available(), memory.bytes("CmaFree"));
+    }
+
+    static void add_hooks(Status &status, const Maps &maps) {
+        Missed missed(maps);
+
+        for (std::uint32_t i = 0; i < OBSERVER_HOOKS; ++i) {
+            const auto row = map_value<std::uint32_t, observer_hook>(maps.at().hooks, i);
+            Hook hook;
+
+            if (!row || row->name[0] == '\0')
+                continue;
+            const std::string module =
+                std::string(row->symbol).substr(0, std::string(row->symbol).find(':'));
+            hook.name = row->name;
+            hook.symbol = row->symbol;
+            hook.required = row->required != 0;
+            if (row->error != 0) {
+                hook.state = hook.required ? UMACCT_HOOK_FAILED : UMACCT_HOOK_OFF;
+                hook.reason = std::generic_category().message(static_cast<int>(row->error));
+            } else {
+                hook.state =
+                    module == "kernel" || is_loaded(module) ? UMACCT_HOOK_ARMED : UMACCT_HOOK_IDLE;
+            }
+            hook.calls = missed.calls(*row);
+            hook.missed = missed.of(*row, i);
+            status.hooks.push_back(std::move(hook));
+        }
+    }
+
+    static bool is_loaded(const std::string &module) {
+        std::error_code error;
+
+        return fs::exists(fs::path("/sys/module") / module / "version", error);
+    }
+
+    static umacct_driver_state state_of(const Status &status, const std::string &module,
+                                        unsigned int number) {
+        if (!is_loaded(module))
+            return UMACCT_DRIVER_ABSENT;
+        if (series_of(number) == nullptr)
+            return UMACCT_DRIVER_UNKNOWN;
+        const bool failed = std::ranges::any_of(status.hooks, [&](const Hook &hook) {
+            return hook.required && hook.state == UMACCT_HOOK_FAILED &&
+                   hook.symbol.starts_with(module + ":");
+        });
+        return failed ? UMACCT_DRIVER_BROKEN : UMACCT_DRIVER_HOOKED;
+    }
+
+    static void add_drivers(Status &status, const observer_totals &totals) {
+        status.driver_version = line_of("/sys/module/nvidia/version");
+        status.driver_state = state_of(status, "nvidia", totals.nvidia_series);
+        status.uvm_state = state_of(status, "nvidia_uvm", totals.uvm_series);
+        if (status.driver_state == UMACCT_DRIVER_UNKNOWN)
+            status.reason = fmt::format("nvidia {} is not a version that the observer knows",
+                                        status.driver_version);
+        else if (status.driver_state == UMACCT_DRIVER_BROKEN)
+            status.reason = "a function of it could not be hooked";
+        const series *known = series_of(totals.nvidia_series);
+        if (known != nullptr && known->page_pools)
+            status.flags |= UMACCT_STATUS_PAGE_POOLS;
+        else if (known != nullptr)
+            status.pools = 0;
+    }
+
+    Cgroups cgroups_;
+};
+
+} // namespace
+
+std::unique_ptr<Transport> pinned_observer() {
+    if (!in_initial_pid_namespace() || !Maps::pinned())
+        return nullptr;
+    return until_loaded(std::make_unique<Observer>(), connect_netlink);
+}
+
+void begin_observing(std::uint32_t records) {
+    check_caller();
+    if (Maps::pinned())
+        return;
+
+    const Starter starter;
+    std::error_code error;
+    // What an older version left can't be read.
+    if (fs::exists(pinned_folder, error))
+        starter.end(pinned_folder);
+    starter.begin(pinned_folder, records);
+}
+
+void end_observing() {
+    std::error_code error;
+
+    if (fs::exists(pinned_folder, error))
+        Starter().end(pinned_folder);
+}
+
+} // namespace umacct

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lib/settings.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lib/error.h"
+#include "lib/text.h"
+
+namespace umacct {
+
+umacct_charge_mode parse_charge_mode(const std::string &text) {
+    const auto *const found = std::ranges::find(charge_mode_words, text);
+
+    if (found == std::end(charge_mode_words))
+        throw Error(Failure::usage,
+                    fmt::format("'{}' is none of on, off and inherit", printable(text)));
+    return static_cast<umacct_charge_mode>(found - std::begin(charge_mode_words));
+}
+
+void fit_soft(AccountChange &change, const Account &now) {
+    const std::uint64_t hard = change.hard.value_or(now.hard.value_or(UMACCT_UNLIMITED));
+    const std::uint64_t soft = change.soft.value_or(now.soft.value_or(UMACCT_UNLIMITED));
+
+    if ((change.hard || change.soft) && soft != UMACCT_UNLIMITED && soft > hard)
+        change.soft = hard;
+}
+
+std::optional<Amount> WrittenSettings::amount(std::uint16_t attribute) const {
+    const auto found = amounts.find(attribute);
+
+    return found == amounts.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool WrittenSettings::has_shares() const {
+    return std::ranges::any_of(amounts,
+                               [](const auto &each) { return each.second.percent.has_value(); });
+}
+
+AccountChange WrittenSettings::on(std::uint64_t total) const {
+    AccountChange change = exact;
+
+    for_each_setting([&]<class Change, class Value, class Neutral>(
+                         const Setting<Change, Value, Neutral> &setting) {
+        if constexpr (std::is_same_v<Neutral, std::uint64_t>) {
+            if (const auto found = amounts.find(setting.attribute); found != amounts.end())
+                change.*setting.change = found->second.of(total);
+        }
+    });
+    return change;
+}
+
+} // namespace umacct
