@@ -16,11 +16,12 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
-#include "daemon/signals.h"
-#include "daemon/validate.h"
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/policy/validate.h"
+#include "lib/units.h"
+#include "service/log.h"
+#include "service/signals.h"
 
 namespace umacct {
 
@@ -32,8 +33,10 @@ constexpr auto tick_interval = 1s;
 
 constexpr const char *unloaded = "the module was unloaded, and all limits with it";
 
-/// Of what the guard did and what the policy set, in the journal: "journalctl MESSAGE_ID=...".
+/// Of what the guard did, what the driver failed and what the policy set, in the journal:
+/// "journalctl MESSAGE_ID=...".
 constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
+constexpr const char *failure_message = "1f5e7d0c9ab54c6f8e2d4a3b70c61e58";
 constexpr const char *policy_message = "c3f0a45ed2b84d0f8f52be0b7d1f9a16";
 
 bool is_due(const std::optional<Enforcer::Clock::time_point> &time) {
@@ -49,17 +52,47 @@ std::string rules_of(const Policy &policy) {
     return fmt::format("{} rule{}", policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
 }
 
+/// What of a policy nobody can do but the module: "3 rules and the reserve wait"; or nothing.
+std::string needs_module(const Policy &policy) {
+    std::vector<std::string> parts;
+    std::string text;
+
+    if (!policy.rules.empty())
+        parts.push_back(rules_of(policy));
+    if (policy.reserve)
+        parts.emplace_back("the reserve");
+    if (policy.charge)
+        parts.emplace_back("charging");
+    if (policy.view)
+        parts.emplace_back("the view");
+    if (policy.guard && std::ranges::count(policy.guard->steps, GuardStep::reserve) > 0)
+        parts.emplace_back("the guard's step 'reserve'");
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        text += fmt::format("{}{}", i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ", parts[i]);
+    if (text.empty())
+        return text;
+    return fmt::format("{} {}", text,
+                       parts.size() == 1 && policy.rules.size() < 2 ? "waits" : "wait");
+}
+
 } // namespace
 
 Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> announcements,
-               const std::filesystem::path &proc, const std::filesystem::path &root)
-    : instance_(root),
+               const std::filesystem::path &proc, const std::filesystem::path &root,
+               Observing observing)
+    : observing_(std::move(observing)),
+      instance_(root),
       events_(root),
       announcements_(std::move(announcements)),
-      recorder_(connect, proc, root,
-                [](const std::string &line, bool failed) {
-                    log_line(failed ? Level::warning : Level::notice, line);
-                }),
+      recorder_(
+          connect, proc, root,
+          [](const std::string &line, bool failed) {
+              log_line(failed ? Level::warning : Level::notice, line);
+          },
+          [](const Json &event, const std::string &line) {
+              log_event(Level::warning, line, failure_message, event);
+          },
+          observing_.connect),
       connection_(connect),
       machine_(proc, root, connect),
       last_good_(root),
@@ -69,12 +102,14 @@ Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> annou
 
                     log_event(failed ? Level::warning : Level::notice, line, policy_message, event);
                 }),
-      guard_(std::move(connect), proc, root,
-             [this](const Json &event, const std::string &line, bool failed) {
-                 log_event(failed ? Level::error : Level::warning, line, guard_message, event);
-                 events_.append(json_text(merged(json_document(""), event)));
-                 recorder_.add_step(event.value("path", ""), line, failed);
-             }),
+      guard_(
+          std::move(connect), proc, root,
+          [this](const Json &event, const std::string &line, bool failed) {
+              log_event(failed ? Level::error : Level::warning, line, guard_message, event);
+              events_.append(json_text(merged(json_document(""), event)));
+              recorder_.add_step(event.value("path", ""), line, failed);
+          },
+          observing_.connect),
       watch_(machine_.cgroups()),
       headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}
 
@@ -129,6 +164,7 @@ std::vector<Diagnostic> Daemon::problems_of(const Policy &policy) const {
 void Daemon::run() {
     const FileDescriptor signals = take_signals();
 
+    machine_.share_owners();
     for (const Diagnostic &problem : problems_of(enforcer_.policy()))
         log_line(Level::warning, problem.line());
     take_changes();
@@ -237,6 +273,8 @@ void Daemon::reload() {
             tell_state(state());
     } catch (const Error &error) {
         if (error.failure() == Failure::missing) {
+            // Of this policy something else may wait for the module.
+            observes_ = false;
             disconnect();
             missing_ = true;
             last_good_.keep(policy_files(machine_.root()));
@@ -255,10 +293,13 @@ void Daemon::reload() {
 
 void Daemon::set_headroom() {
     const Policy &policy = enforcer_.policy();
+    const std::uint64_t total = machine_.meminfo().total();
     HeadroomSettings settings;
 
-    settings.bytes = policy.headroom ? policy.headroom->of(machine_.meminfo().total()) : 0;
-    settings.block = policy.headroom_blocks.value_or(settings.block);
+    settings.bytes = policy.headroom ? policy.headroom->of(total) : 0;
+    // A policy that is refused on a reload holds where umacctd starts with it.
+    settings.block =
+        MachineFacts::of(machine_, total).block_of(policy.headroom_blocks.value_or(settings.block));
     settings.anonymous = policy.headroom_anonymous.value_or(settings.anonymous);
     headroom_.set(settings);
 }
@@ -267,6 +308,9 @@ void Daemon::tick() {
     next_tick_ = Enforcer::Clock::now() + tick_interval;
     if (!connected_ && !missing_)
         connect();
+    if (!connected_)
+        look_for_observer();
+    machine_.share_owners();
     sd_notify(0, "WATCHDOG=1");
 }
 
@@ -285,10 +329,68 @@ void Daemon::take_announcements() {
         connect();
 }
 
-/// Nothing is seen any more, so nobody is left frozen.
+/// Where nothing is seen any more, nobody is left frozen.
 void Daemon::disconnect() {
     connected_ = false;
-    guard_.module_is(false);
+    guard_.module_is(observes_);
+}
+
+std::optional<Status> Daemon::ask_observer() const {
+    try {
+        auto transport = observing_.connect ? observing_.connect() : nullptr;
+
+        return transport ? std::optional(Module(std::move(transport)).status()) : std::nullopt;
+    } catch (const Error &) {
+        // It was ended just then.
+        return std::nullopt;
+    }
+}
+
+void Daemon::look_for_observer() {
+    const bool is_there = observing_.connect && observing_.connect();
+
+    if (is_there == observes_)
+        return;
+    const auto status = is_there ? ask_observer() : std::nullopt;
+    if (is_there && !status)
+        return;
+    observes_ = is_there;
+    guard_.module_is(observes_);
+    if (!status) {
+        log_line(Level::warning, "the observer was ended: nothing is counted");
+        tell_state("waits: the module is not loaded, and the observer was ended");
+        return;
+    }
+    const std::string since = fmt::format("BPF programs count in the module's place, since {}",
+                                          format_clock(status->since_ns.value_or(0)));
+    const std::string waits = needs_module(enforcer_.policy());
+    log_line(Level::notice,
+             waits.empty() ? since
+                           : fmt::format("{}; of the policy, {} for the module: 'modprobe umacct' "
+                                         "loads it, 'umacct doctor' says what is in the way",
+                                         since, waits));
+    tell_state(waits.empty() ? since : fmt::format("{}; {} for the module", since, waits));
+}
+
+void Daemon::take_over() {
+    const auto status = ask_observer();
+
+    observes_ = false;
+    if (!status)
+        return;
+    log_line(
+        Level::notice,
+        fmt::format("the module counts from now on, and the observer ends: what it had counted "
+                    "since {} is lost, so that {} in {} cgroups, and {} of the driver's own, "
+                    "are unattributed until they are freed",
+                    format_clock(status->since_ns.value_or(0)), format_size(status->usage),
+                    status->accounts, format_size(status->driver_usage)));
+    try {
+        observing_.end();
+    } catch (const Error &error) {
+        log_error(error,
+                  "the observer counts on beside the module; 'umacct observer off' ends it: ");
+    }
 }
 
 void Daemon::connect() {
@@ -297,6 +399,7 @@ void Daemon::connect() {
         enforcer_.apply_all();
         connected_ = true;
         told_missing_ = false;
+        take_over();
         guard_.module_is(true);
         log_line(Level::info, state());
         tell_state(state());

@@ -5,28 +5,36 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "daemon/enforcer.h"
-#include "daemon/guard_thread.h"
 #include "daemon/headroom.h"
-#include "daemon/last_good.h"
 #include "daemon/recorder.h"
+#include "guard/guard_thread.h"
 #include "lib/host/cgroup_watch.h"
 #include "lib/host/umacctd.h"
 #include "lib/machine.h"
 #include "lib/module/announcements.h"
 #include "lib/module/module.h"
+#include "lib/policy/last_good.h"
 
 namespace umacct {
+
+/// Who counts where the module isn't loaded.
+struct Observing {
+    Connection::Connect connect; ///< gives nothing where it doesn't run
+    std::function<void()> end;   ///< it, and what it has counted. Throws Error.
+};
 
 class Daemon {
 public:
     /// root: where /etc is, for the policy. Throws Error.
     Daemon(Connection::Connect connect, std::unique_ptr<Announcements> announcements,
-           const std::filesystem::path &proc, const std::filesystem::path &root);
+           const std::filesystem::path &proc, const std::filesystem::path &root,
+           Observing observing = {});
 
     /// Until SIGTERM or SIGINT. Throws Error.
     void run();
@@ -41,6 +49,11 @@ private:
     void take_announcements();
     void connect();
     void disconnect();
+    /// The observer comes and goes.
+    void look_for_observer();
+    /// The module counts from now on: the observer ends.
+    void take_over();
+    std::optional<Status> ask_observer() const;
     /// What of it this machine would refuse, or could never match.
     std::vector<Diagnostic> problems_of(const Policy &policy) const;
     void set_guard();
@@ -54,6 +67,7 @@ private:
     void set_headroom();
     std::chrono::milliseconds patience() const;
 
+    Observing observing_;
     Instance instance_;
     EventFile events_;
     std::unique_ptr<Announcements> announcements_;
@@ -67,7 +81,8 @@ private:
     CgroupWatch watch_;
     Headroom headroom_;
     bool connected_ = false;
-    bool missing_ = false; ///< there is no module, until it is announced
+    bool missing_ = false;  ///< there is no module, until it is announced
+    bool observes_ = false; ///< there is no module, and the observer counts
     bool told_missing_ = false;
     bool told_overrun_ = false;
     bool stopping_ = false;

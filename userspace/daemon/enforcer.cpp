@@ -23,21 +23,15 @@ using namespace std::chrono_literals;
 /// A runtime makes the cgroup first, and may tell its name a little later.
 constexpr auto retry_after = 50ms;
 constexpr auto name_may_take = 10s;
+/// So many cgroups are waited for at a time, and half as many of those that aren't root's: a tenant
+/// may make thousands that look like containers. No runtime makes longer paths.
+constexpr std::size_t most_unnamed = 1024;
+constexpr std::size_t longest_unnamed = 512;
 
 /// So many lines about cgroups in so long: who makes thousands of them would push all else out
 /// of the journal.
 constexpr std::size_t most_told = 500;
 constexpr auto tell_interval = 10s;
-
-/// The module takes no soft limit above the hard one. Where one of them is a person's and the
-/// other a rule's, the hard one holds, whosever it is.
-void fit_soft(AccountChange &change, const Account &now) {
-    const std::uint64_t hard = change.hard.value_or(now.hard.value_or(UMACCT_UNLIMITED));
-    const std::uint64_t soft = change.soft.value_or(now.soft.value_or(UMACCT_UNLIMITED));
-
-    if ((change.hard || change.soft) && soft != UMACCT_UNLIMITED && soft > hard)
-        change.soft = hard;
-}
 
 /// What of a change isn't so already, in words ("hard max -> 40.00 GiB, view off -> on"); the
 /// rest is taken out of it.
@@ -219,7 +213,7 @@ void Enforcer::apply(const std::string &path) {
                                       .inside = is_made_inside(path, machine_.owners())});
     const bool waits = policy_.needs_names() && waits_for_name(path, owner);
 
-    change(path, policy_.change(path, rule, total_), rule, waits);
+    change(path, rule, waits);
 }
 
 bool Enforcer::try_to_apply(const std::string &path) {
@@ -235,8 +229,11 @@ bool Enforcer::try_to_apply(const std::string &path) {
     }
 }
 
-void Enforcer::change(const std::string &path, const AccountChange &wanted, const Rule *source,
-                      bool waits) {
+void Enforcer::change(const std::string &path, const Rule *source, bool waits) {
+    const ContractLock lock(machine_.root(), ContractLock::Setter::daemon);
+    const Contract contract = contract_of(machine_.cgroups(), path);
+    const AccountChange wanted = policy_.change(path, source, total_, contract);
+
     if (wanted.empty() && set_.values().accounts.empty())
         return;
     try {
@@ -263,7 +260,9 @@ void Enforcer::change(const std::string &path, const AccountChange &wanted, cons
                 throw;
             }
             Json event = merged({{"failed", false}, {"path", path}}, to_json(next));
-            std::string said_by = wanted.empty() ? "no rule is for it any more" : "[machine]";
+            std::string said_by = wanted.empty()     ? "no rule is for it any more"
+                                  : contract.empty() ? "[machine]"
+                                                     : "as it was started";
             if (source != nullptr) {
                 event["rule"] = source->name;
                 event["place"] = source->place.text();
@@ -286,11 +285,21 @@ bool Enforcer::waits_for_name(const std::string &path, const std::optional<Owner
              ? !owner->pod.empty() && (!owner->labels.empty() || !policy_.needs_labels())
              : !owner->name.empty() || !owner->container.empty());
 
-    if (named || unnamed_.try_emplace(path, now + name_may_take).first->second <= now)
+    if (named || !has_room_for(path) ||
+        unnamed_.try_emplace(path, now + name_may_take).first->second <= now)
         unnamed_.erase(path);
     else
         due_ = now + retry_after;
     return unnamed_.contains(path);
+}
+
+bool Enforcer::has_room_for(const std::string &path) const {
+    if (unnamed_.size() < most_unnamed / 2 || unnamed_.contains(path))
+        return path.size() <= longest_unnamed;
+    const auto folder = folder_of(machine_.cgroups(), path);
+
+    return path.size() <= longest_unnamed && unnamed_.size() < most_unnamed && folder &&
+           folder->owner == 0;
 }
 
 void Enforcer::tell_of(const std::string &path, const std::string &line, Json event) {

@@ -12,12 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/policy.h"
 #include "daemon/set_by_policy.h"
 #include "lib/host/cgroup_watch.h"
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/module.h"
+#include "lib/policy/policy.h"
 
 namespace umacct {
 
@@ -55,7 +55,7 @@ public:
     const Policy &policy() const { return policy_; }
 
 private:
-    /// Lines about cgroups that weren't told one by one, as many came at once.
+    /// Lines about cgroups that had no line each, as many came at once.
     struct Untold {
         std::size_t set = 0;
         std::size_t failed = 0;
@@ -69,9 +69,9 @@ private:
     bool try_to_apply(const std::string &path);
     /// source: the rule that says so, if one does. waits: its name may come yet, so that nothing is
     /// taken from it.
-    void change(const std::string &path, const AccountChange &wanted, const Rule *source,
-                bool waits);
+    void change(const std::string &path, const Rule *source, bool waits);
     bool waits_for_name(const std::string &path, const std::optional<Owner> &owner);
+    bool has_room_for(const std::string &path) const;
     /// About a cgroup: so many of them each few seconds, and the rest in one line after that.
     void tell_of(const std::string &path, const std::string &line, Json event);
     void tell_rest();

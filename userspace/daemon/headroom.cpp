@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/host/meminfo.h"
 #include "lib/memory/reclaim.h"
@@ -92,7 +93,7 @@ private:
 
         zones_->refresh(proc_);
         const std::uint64_t after = zones_->usable();
-        reclaimed_ += (after - std::min(after, before)) * page_size();
+        reclaimed_ += without(after, before) * page_size();
         keeper_.reclaimed(
             all, bytes / page_size(),
             std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start));
@@ -113,9 +114,10 @@ private:
             (zones_->usable_blocks(keeper_.kept().order) << keeper_.kept().order) * page_size();
         tell_(fmt::format("headroom: {}; {} are free in blocks of {}, {} of page cache given back, "
                           "{} compactions",
-                          state == Keeper::State::kept     ? "kept"
-                          : state == Keeper::State::yields ? "yields to who waits for memory"
-                                                           : "lacks memory that could be had",
+                          state == Keeper::State::kept ? "kept"
+                          : state == Keeper::State::yields
+                              ? "backs off, as other tasks are stalled on memory"
+                              : "cannot reach the target",
                           format_size(free), format_size(settings_.block), format_size(reclaimed_),
                           compactions_));
         told_ = state;

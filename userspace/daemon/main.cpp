@@ -3,12 +3,14 @@
 #include <exception>
 
 #include <CLI/CLI.hpp>
+#include <sys/stat.h>
 
 #include "daemon/daemon.h"
-#include "daemon/log.h"
 #include "lib/error.h"
 #include "lib/module/announcements.h"
 #include "lib/module/transport.h"
+#include "lib/observer/observer.h"
+#include "service/log.h"
 
 int main(int argc, char **argv) {
     CLI::App app("umacctd keeps limits as /etc/umacct.toml and /etc/umacct.toml.d say.\n"
@@ -16,9 +18,13 @@ int main(int argc, char **argv) {
                  "umacctd");
 
     app.set_version_flag("-V,--version", "umacctd " UMACCT_VERSION);
+    // What it writes is of all tenants.
+    umask(S_IRWXG | S_IRWXO);
     try {
         app.parse(argc, argv);
-        umacct::Daemon(umacct::connect_netlink, umacct::listen_to_controller(), "/proc", "/").run();
+        umacct::Daemon(umacct::connect_netlink, umacct::listen_to_controller(), "/proc", "/",
+                       {.connect = umacct::pinned_observer, .end = umacct::end_observing})
+            .run();
         return 0;
     } catch (const CLI::ParseError &error) {
         return app.exit(error) == 0 ? 0 : static_cast<int>(umacct::Failure::usage);

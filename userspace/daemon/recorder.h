@@ -3,73 +3,23 @@
 /// writes. Where the disk hangs, the first goes on into a ring of samples that was there before.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
+#include "daemon/failures.h"
 #include "lib/history/sample.h"
 #include "lib/history/writer.h"
-#include "lib/machine.h"
 #include "lib/module/module.h"
 
 namespace umacct {
-
-/// Takes samples, into memory that is there.
-class Sampler {
-public:
-    /// So many accounts are in a sample at the most.
-    static constexpr std::size_t most_accounts = 192;
-
-    Sampler(Connection::Connect connect, const std::filesystem::path &proc,
-            const std::filesystem::path &root);
-
-    /// A sample with room for all that take() writes.
-    static history::Sample with_room();
-
-    /// What is so now. Without the module: what the kernel tells. Throws Error.
-    void take(history::Sample &sample);
-
-private:
-    /// An account, or a cgroup that has none.
-    struct Candidate {
-        std::uint64_t id = 0;
-        const std::string *path = nullptr;
-        history::Holdings holdings{};
-        bool limited = false;
-        std::uint64_t grown = 0;
-    };
-
-    /// A cgroup beside those that the module tells of.
-    struct Seen {
-        std::string path;
-        std::uint64_t id = 0;
-    };
-
-    std::optional<Status> ask_module();
-    void walk();
-    void add_accounts();
-    void add_cgroups();
-    void read_caches();
-    void choose(history::Sample &sample);
-
-    Connection connection_;
-    Machine machine_;
-    std::vector<Account> accounts_;
-    std::vector<Seen> cgroups_;
-    std::chrono::steady_clock::time_point next_walk_{};
-    std::vector<Candidate> candidates_;
-    std::unordered_map<std::uint64_t, std::uint64_t> last_held_; ///< where there are many
-};
 
 class Recorder {
 public:
@@ -77,8 +27,10 @@ public:
     using Tell = std::function<void(const std::string &line, bool failed)>;
 
     /// Records where the folder of umacctd's state is, below root; else says that it doesn't.
+    /// tell_failure: takes what the journal is to have of requests that the driver failed.
+    /// observe: who counts where the module isn't loaded; may be empty.
     Recorder(Connection::Connect connect, std::filesystem::path proc, std::filesystem::path root,
-             Tell tell);
+             Tell tell, FailureLog::Tell tell_failure, Connection::Connect observe = {});
     Recorder(const Recorder &) = delete;
     Recorder &operator=(const Recorder &) = delete;
     Recorder(Recorder &&) = delete;
@@ -97,17 +49,20 @@ public:
 private:
     void add(history::Happening happening);
     void listen();
+    void take_events(Module &module, const std::vector<Event> &events);
     void look();
     void write();
     bool write_some(history::Writer &writer);
     void tell_once(const std::string &line);
 
     Connection::Connect connect_;
+    Connection::Connect observe_;
     Connection listener_; ///< to the module's events; the looker's alone, as is the next
     bool listens_ = false;
     std::filesystem::path proc_;
     std::filesystem::path root_;
     Tell tell_;
+    FailureLog failures_; ///< the looker's alone
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -66,24 +66,12 @@ std::string line_of(std::uint64_t id, const AccountChange &change) {
     return line + '\n';
 }
 
-/// The largest value that there is.
-template <class Value>
-constexpr std::uint64_t most() {
-    if constexpr (std::is_same_v<Value, bool>)
-        return 1;
-    else if constexpr (std::is_same_v<Value, umacct_charge_mode>)
-        return UMACCT_CHARGE_ON;
-    else
-        return UINT64_MAX;
-}
-
 /// Whether all of them could be read.
 bool take(std::istream &line, AccountChange &change) {
     bool all = true;
 
-    for_each_setting([&]<class Change, class Value, class Neutral>(
-                         const Setting<Change, Value, Neutral> &setting) {
-        all = all && take(line, change.*setting.change, most<Neutral>());
+    for_each_setting([&](const auto &setting) {
+        all = all && take(line, change.*setting.change, setting.most);
     });
     return all;
 }
@@ -98,7 +86,7 @@ std::optional<SetByPolicy::Values> read_values(std::istream &text) {
         if (each.starts_with(of_machine)) {
             line.ignore(of_machine.size());
             if (!take(line, values.machine.reserve) ||
-                !take(line, values.machine.charge, most<umacct_charge_mode>()) || !at_end(line))
+                !take(line, values.machine.charge, UMACCT_CHARGE_ON) || !at_end(line))
                 return std::nullopt;
             continue;
         }
@@ -203,8 +191,8 @@ void SetByPolicy::write() {
     const int code = replace_file(file_, text);
     room_ = code == 0 ? values_.accounts.size() + most_superseded : 0;
     if (!std::exchange(told_, code != 0) && code != 0)
-        tell_(fmt::format("{} can't be written: {}; whoever comes next takes what rules set for a "
-                          "person's",
+        tell_(fmt::format("{} can't be written: {}; settings made by rules will look manual after "
+                          "a restart",
                           file_.string(), std::generic_category().message(code)));
 }
 

@@ -15,8 +15,8 @@ namespace umacct {
 /// The two forms differ in a few words: OpenMetrics has units and an end.
 enum class MetricsFormat { prometheus, openmetrics };
 
-/// The accounts that were told one by one lately. Prometheus keeps a series for hours after its
-/// last sample: a tenant that makes cgroups and removes them must not add new ones for ever.
+/// The accounts that were exported individually of late. Prometheus keeps a series for hours after
+/// its last sample: a tenant that makes cgroups and removes them must not add new ones for ever.
 class RecentAccounts {
 public:
     using Clock = std::chrono::steady_clock;
@@ -37,7 +37,7 @@ private:
 
 struct MetricsOptions {
     MetricsFormat format = MetricsFormat::prometheus;
-    std::size_t top = 50;             ///< accounts that are told one by one; the others are one sum
+    std::size_t top = 50; ///< accounts that are exported individually; the others are one sum
     RecentAccounts *recent = nullptr; ///< of earlier answers, if there were any
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/guard_host.h"
+#include "guard/guard_host.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guard/strain.h"
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/host/cgroup_tree.h"
 #include "lib/host/file_descriptor.h"
@@ -79,18 +81,34 @@ Preference preference_of(const Cgroups &cgroups, const std::string &path,
                                                                      : Preference::none;
 }
 
-std::optional<std::uint64_t> current_memory(const Cgroups &cgroups, const std::string &path,
-                                            const Account *account) {
-    return account != nullptr && account->memory_current ? account->memory_current
-                                                         : cgroups.number(path, "memory.current");
+/// What the module says of a cgroup. Not its path: of all of them these may be 60 MiB.
+struct Counted {
+    std::uint64_t usage = 0;
+    std::uint64_t charged = 0;
+    std::optional<std::uint64_t> memory_current;
+    Limit soft;
+};
+
+/// By the cgroup's id.
+using AllCounted = std::unordered_map<std::uint64_t, Counted>;
+
+AllCounted count(Module &module) {
+    AllCounted counted;
+
+    module.for_each_account([&counted] { counted.clear(); },
+                            [&counted](const Account &account) {
+                                counted[account.id] = {.usage = account.usage,
+                                                       .charged = account.charged,
+                                                       .memory_current = account.memory_current,
+                                                       .soft = account.soft};
+                            });
+    return counted;
 }
 
 /// Memory of a cgroup that would be free if its processes ended, but for what the driver took:
 /// page cache is available anyway, and tmpfs stays.
-std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path, const Account *account,
+std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path, std::uint64_t charged,
                            std::uint64_t current) {
-    const std::uint64_t charged = account != nullptr ? account->charged : 0;
-
     if (current < charged + small)
         return 0;
 
@@ -101,7 +119,7 @@ std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path, cons
 
         stays += found == stat.end() ? 0 : found->second;
     }
-    return current - std::min(current, stays);
+    return without(current, stays);
 }
 
 /// Whether a process is in it; true where the kernel doesn't say.
@@ -211,14 +229,15 @@ std::optional<Guard::Time> GuardHost::due() const {
 
 void GuardHost::run() {
     const Status status = connection_.module().status();
-    const auto pressure = guard_->policy().pressure ? machine_.pressure() : std::nullopt;
+    const auto pressure = machine_.pressure();
 
     reserve_ = status.reserve;
     if (!guard_->read(
             {.time = std::chrono::steady_clock::now(),
              .available = status.available,
              .reserve = status.reserve,
-             .waited_us = pressure ? std::optional(pressure->some.total_us) : std::nullopt}))
+             .waited_us = pressure ? std::optional(pressure->some.total_us) : std::nullopt,
+             .can_reserve = !status.has(UMACCT_STATUS_OBSERVER)}))
         return;
 
     const std::vector<Holder> holders = this->holders();
@@ -229,12 +248,9 @@ void GuardHost::run() {
 // NOLINTNEXTLINE(readability-function-cognitive-complexity): one walk, of one decision each
 std::vector<Holder> GuardHost::holders() {
     const Cgroups &cgroups = machine_.cgroups();
-    const std::vector<Account> accounts = connection_.module().accounts();
-    std::unordered_map<std::string_view, const Account *> by_path;
+    const AllCounted counted = count(connection_.module());
     std::vector<Holder> holders;
 
-    for (const Account &account : accounts)
-        by_path.emplace(account.path, &account);
     walk_cgroups(cgroups, cgroups.mount().root, [&](const std::string &path) {
         if (path == "/")
             return true;
@@ -242,35 +258,54 @@ std::vector<Holder> GuardHost::holders() {
         if (!folder)
             return false;
 
-        const auto found = by_path.find(path);
-        const Account *account = found == by_path.end() ? nullptr : found->second;
-        const std::uint64_t driver = account != nullptr ? account->usage : 0;
-        const auto current = current_memory(cgroups, path, account);
+        const auto found = counted.find(folder->id);
+        const Counted own = found == counted.end() ? Counted{} : found->second;
+        const auto current =
+            own.memory_current ? own.memory_current : cgroups.number(path, "memory.current");
+        // Below one that holds little nobody holds more. Without the memory controller's own
+        // figure there may be somebody.
+        const bool is_small = current && *current < small && own.usage < small;
+        if (is_small && !is_worth_knowing(path, folder->id, holders))
+            return false;
         const bool unit = is_whole(path) || (folder->is_leaf && !path.ends_with(".slice"));
         const bool tenant = !unit && is_tenant(path, *folder);
         Holder holder;
         holder.path = path;
         holder.id = folder->id;
-        holder.driver = driver;
-
-        // Below one that holds little nobody holds more. Without the memory controller's own
-        // figure there may be somebody.
-        const bool is_small = current && *current < small && driver < small;
+        holder.driver = own.usage;
+        holder.soft = own.soft;
         holder.kind = unit ? HolderKind::unit : tenant ? HolderKind::tenant : HolderKind::shared;
-        if (account != nullptr)
-            holder.soft = account->soft;
-        if (!is_small && holder.kind != HolderKind::shared) {
+        if (is_small) {
+            if (!guard_->has_touched(holder.id))
+                holder.path.clear();
+            if (holder.kind != HolderKind::shared)
+                holders.push_back(std::move(holder));
+            return false;
+        }
+        if (holder.kind != HolderKind::shared) {
             if (!is_populated(cgroups, path))
                 return true;
-            holder.other = other_memory(cgroups, path, account, current.value_or(0));
+            holder.other = other_memory(cgroups, path, own.charged, current.value_or(0));
             holder.preference = preference_of(cgroups, path, *folder);
-        }
-        if (holder.kind != HolderKind::shared)
             holders.push_back(std::move(holder));
+        }
         // Nobody looks inside a unit: it is acted against as a whole.
-        return !unit && !is_small;
+        return !unit;
     });
     return holders;
+}
+
+/// Of those that hold little there may be any number, with any paths: only what they once held is
+/// worth knowing, and which groups they keep from harm.
+bool GuardHost::is_worth_knowing(const std::string &path, std::uint64_t id,
+                                 std::vector<Holder> &holders) const {
+    if (!guard_)
+        return false;
+    for (Holder &group : holders) {
+        if (group.kind == HolderKind::tenant && !group.shelters && is_below(path, group.path))
+            group.shelters = guard_->is_protected(path);
+    }
+    return guard_->has_touched(id) || guard_->knows(id);
 }
 
 void GuardHost::publish(const std::vector<Holder> &holders) const {
@@ -319,7 +354,15 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
         }
         if (action.again)
             continue;
-        const Json event = event_of(action, line, failed, dry);
+        Json event;
+        if (action.nobody && action.strained) {
+            const Strain strain = Strain::look(connection_.module(), machine_);
+
+            line += strain.text();
+            event = merged(event_of(action, line, failed, dry), strain.json());
+        } else {
+            event = event_of(action, line, failed, dry);
+        }
         last_ = {{"time", json_document("").at("time")},
                  {"step", event.at("step")},
                  {"undo", action.undo},

@@ -10,15 +10,16 @@
 #include <optional>
 #include <thread>
 
-#include "daemon/guard_host.h"
+#include "guard/guard_host.h"
 
 namespace umacct {
 
 class GuardThread {
 public:
-    /// tell is called from the thread.
+    /// tell is called from the thread. observe: who counts where the module isn't loaded; may be
+    /// empty.
     GuardThread(Connection::Connect connect, std::filesystem::path proc, std::filesystem::path root,
-                GuardHost::Tell tell);
+                GuardHost::Tell tell, Connection::Connect observe = {});
     GuardThread(const GuardThread &) = delete;
     GuardThread &operator=(const GuardThread &) = delete;
     GuardThread(GuardThread &&) = delete;
@@ -30,7 +31,8 @@ public:
     /// called this first.
     void set(const std::optional<GuardPolicy> &policy);
 
-    /// Whether the module is loaded. Where it isn't nothing is seen, and nobody stays frozen.
+    /// Whether the module is loaded, or another counts in its place. Where nobody does nothing is
+    /// seen, and nobody stays frozen.
     void module_is(bool there);
 
     /// Undoes all that was done, and waits until it is; it looks again after set().
@@ -52,6 +54,7 @@ private:
     bool turn(GuardHost &host, Connection &connection, const Wanted &wanted, bool is_new);
 
     Connection::Connect connect_;
+    Connection::Connect observe_;
     std::filesystem::path proc_;
     std::filesystem::path root_;
     GuardHost::Tell tell_;

@@ -4,18 +4,26 @@
 #include <cerrno>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <poll.h>
 #include <systemd/sd-daemon.h>
 
-#include "daemon/exporter.h"
-#include "daemon/log.h"
-#include "daemon/signals.h"
+#include "exporter/exporter.h"
+#include "exporter/page.h"
 #include "lib/error.h"
 #include "lib/module/transport.h"
+#include "lib/observer/observer.h"
+#include "service/log.h"
+#include "service/signals.h"
+#include "tool/app.h"
 
 namespace {
 
@@ -28,6 +36,30 @@ struct Options {
 
 constexpr std::chrono::milliseconds watchdog{10000};
 
+umacct::Ran run_tool(const std::vector<std::string> &words) {
+    std::vector<const char *> arguments{"umacct"};
+    std::ostringstream out;
+    std::ostringstream err;
+
+    for (const std::string &word : words)
+        arguments.push_back(word.c_str());
+    const int code = umacct::tool::run_tool(
+        static_cast<int>(arguments.size()), arguments.data(),
+        {.connect = umacct::connect_netlink, .output = {.out = out, .err = err}});
+    return {.code = code, .out = out.str(), .err = err.str()};
+}
+
+/// Metrics are told also where the page can't be.
+std::optional<umacct::Page> make_page(const std::filesystem::path &root) {
+    try {
+        if (auto access = umacct::page_access(root))
+            return umacct::Page(std::move(*access), run_tool);
+    } catch (const umacct::Error &error) {
+        umacct::log_error(error, "the page is not served: ");
+    }
+    return std::nullopt;
+}
+
 void serve(umacct::Connection &connection, umacct::Machine &machine, const Options &options) {
     const umacct::FileDescriptor signals = umacct::take_signals();
     std::vector<int> sockets;
@@ -37,7 +69,8 @@ void serve(umacct::Connection &connection, umacct::Machine &machine, const Optio
     if (options.socket)
         sockets.push_back(umacct::listen_at_path(*options.socket));
     const std::size_t top = umacct::top_of(options.top, machine.root());
-    umacct::Exporter exporter(connection, machine, top, sockets);
+    std::optional<umacct::Page> page = make_page(machine.root());
+    umacct::Exporter exporter(connection, machine, top, sockets, page ? &*page : nullptr);
     std::vector<pollfd> files{{signals.get(), POLLIN, 0}};
     for (const int fd : exporter.fds())
         files.push_back({fd, POLLIN, 0});
@@ -77,7 +110,7 @@ int main(int argc, char **argv) {
         if (!options.print && !options.port && !options.socket)
             throw umacct::Error(umacct::Failure::usage, "where to listen is missing",
                                 "--socket PATH, --port 9752, or --print");
-        umacct::Connection connection(umacct::connect_netlink);
+        umacct::Connection connection(umacct::connect_netlink, umacct::pinned_observer);
         umacct::Machine machine("/proc", "/", umacct::connect_netlink);
         if (options.print)
             fmt::print("{}",

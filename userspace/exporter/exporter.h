@@ -10,18 +10,20 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
 
-#include "daemon/metrics.h"
+#include "exporter/http.h"
+#include "exporter/metrics.h"
 #include "lib/host/file_descriptor.h"
 
 struct MHD_Connection;
 struct MHD_Daemon;
 
 namespace umacct {
+
+class Page;
 
 /// Nobody keeps another from being answered: a connection is for one request, and is closed
 /// when that has taken too long; each user has so many, and at one more the user's oldest ends.
@@ -34,9 +36,10 @@ public:
     static constexpr std::size_t most_of_user = 8;
     static constexpr std::size_t most = 128;
 
-    /// sockets: which listen already; they are closed with it. Throws Error.
+    /// sockets: which listen already; they are closed with it. page: null where it is off. Throws
+    /// Error.
     Exporter(Connection &connection, Machine &machine, std::size_t top,
-             const std::vector<int> &sockets);
+             const std::vector<int> &sockets, Page *page = nullptr);
 
     /// Readable when run() has something to do.
     std::vector<int> fds() const;
@@ -44,14 +47,10 @@ public:
     /// When to run() besides, if ever.
     std::optional<Clock::time_point> due() const;
 
-    struct Answer {
-        unsigned int status = 0;
-        const char *type = "text/plain; charset=utf-8";
-        std::string body;
-    };
+    HttpAnswer answer(const HttpRequest &request);
 
-    /// accept: the request's header of that name.
-    Answer answer(std::string_view method, std::string_view url, std::string_view accept);
+    /// Whether such a connection came over a socket in the file system.
+    bool is_local(int fd) const;
 
 private:
     struct Stop {
@@ -75,12 +74,14 @@ private:
     Machine &machine_;
     std::size_t top_;
     std::deque<FileDescriptor> sockets_;
+    Page *page_;
     RecentAccounts recent_;
     std::map<int, Client> clients_; ///< by descriptor
     std::unique_ptr<MHD_Daemon, Stop> server_;
 };
 
-/// How many accounts are told one by one: as was asked for, as the policy below root says, or 50.
+/// How many accounts are exported individually: as was asked for, as the policy below root says,
+/// or 50.
 std::size_t top_of(std::optional<std::size_t> asked, const std::filesystem::path &root);
 
 /// Sockets that listen: at 127.0.0.1, for everybody on the machine; and in the file system, for

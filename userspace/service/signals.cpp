@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/signals.h"
+#include "service/signals.h"
 
 #include <csignal>
 #include <initializer_list>

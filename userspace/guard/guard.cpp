@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/guard.h"
+#include "guard/guard.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/arithmetic.h"
 #include "lib/host/cgroup_tree.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -39,17 +40,21 @@ constexpr auto sudden_window = 10s;
 constexpr auto slot_length = 5s;
 constexpr auto half_an_hour = 1800s;
 
-/// Whoever gets there again so soon is treated as if it had not been over.
+/// Where the policy says nothing of pressure: it is told of tasks that wait for half of this time.
+constexpr double usual_strain = 50;
+constexpr auto usual_strain_time = 60s;
+/// Of memory that is there, so much is no want of it.
+constexpr std::uint64_t plenty_share = 8;
+/// That nobody is to blame is told again.
+constexpr auto told_again_after = 600s;
+
+/// A machine that gets there again so soon is treated as if it had not been over.
 constexpr auto relapse = 60s;
 /// A process that was killed gives back what it holds in this time, or something is wrong.
 constexpr auto death_takes = 30s;
 
 /// Below this, in a machine of any size, it is noise.
 constexpr std::uint64_t noise = 16ULL << 20;
-
-std::uint64_t without(std::uint64_t from, std::uint64_t what) {
-    return from - std::min(from, what);
-}
 
 /// Follows how long something is so.
 void since(std::optional<Guard::Time> &time, bool is, Guard::Time now) {
@@ -90,20 +95,48 @@ bool Guard::read(const Reading &reading) {
     const bool pressed = policy_.pressure && pressure_ >= *policy_.pressure;
     const bool relaxed = !policy_.pressure || pressure_ < *policy_.pressure / 2;
     since(low_since_, obtainable_ < floor_, now);
-    if (!low_since_ && !pressed)
-        told_nobody_ = false;
+    since(strained_since_,
+          !low_since_ && obtainable_ >= total_ / plenty_share && reading.waited_us &&
+              pressure_ >= policy_.pressure.value_or(usual_strain),
+          now);
+    if (!low_since_ && !pressed && !strained_since_)
+        told_nobody_.reset();
     since(short_since_, pressed || lasts(low_since_, now, policy_.for_ns), now);
     since(well_since_, relaxed && obtainable_ >= floor_ + floor_ / 8, now);
     due_ = now + interval();
-    return now >= next_look_ || (short_since_ && (now >= step_at_ || reclaiming_)) ||
+    return now >= next_look_ || (!short_since_ && is_strained() && may_tell_nobody()) ||
+           (short_since_ && (now >= step_at_ || reclaiming_)) ||
            (acting_ && lasts(well_since_, now, policy_.release_ns));
+}
+
+bool Guard::is_strained() const {
+    return strained_since_ &&
+           reading_->time - *strained_since_ >=
+               (policy_.pressure ? Duration(std::chrono::nanoseconds(policy_.for_ns))
+                                 : Duration(usual_strain_time));
+}
+
+bool Guard::may_tell_nobody() const {
+    return !told_nobody_ || reading_->time - *told_nobody_ >= told_again_after;
+}
+
+Guard::Action Guard::tell_nobody() {
+    Action told = action(GuardStep::reclaim, {}, 0);
+
+    told.nobody = true;
+    told.strained = strained_since_.has_value();
+    if (told.strained)
+        told.for_ = std::chrono::duration_cast<std::chrono::milliseconds>(reading_->time -
+                                                                          *strained_since_);
+    told_nobody_ = reading_->time;
+    return told;
 }
 
 void Guard::follow_pressure(const Reading &reading) {
     const auto span = std::max<Duration>(std::chrono::nanoseconds(policy_.for_ns), 200ms);
 
     pressure_ = 0;
-    if (!policy_.pressure || !reading.waited_us) {
+    if (!reading.waited_us) {
         readings_.clear();
         return;
     }
@@ -128,9 +161,11 @@ std::vector<Guard::Action> Guard::decide(const std::vector<Holder> &holders) {
         actions = release();
     else if (short_since_ && now >= step_at_)
         actions = step(holders);
-    else if (short_since_ && reclaiming_ && touched(touched_.back().suspect.holder) != nullptr) {
+    else if (short_since_ && reclaiming_ && touched(touched_.back().suspect.holder.id) != nullptr) {
         actions.push_back(action(GuardStep::reclaim, touched_.back().suspect, missing()));
         actions.back().again = true;
+    } else if (!short_since_ && is_strained() && may_tell_nobody()) {
+        actions.push_back(tell_nobody());
     }
     remember(holders);
     std::uniform_int_distribution<std::int64_t> spread(look_least.count(), look_most.count());
@@ -271,7 +306,7 @@ std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Sus
                    each.grown >= group.grown / 2;
         }))
         return "one in it took half of it";
-    if (std::ranges::any_of(holders, [&](const Holder &each) {
+    if (group.holder.shelters || std::ranges::any_of(holders, [&](const Holder &each) {
             return is_below(each.path, group.holder.path) &&
                    (each.preference == Preference::omit || is_protected(each.path));
         }))
@@ -288,7 +323,7 @@ std::vector<Suspect> Guard::ranking(const std::vector<Holder> &holders) const {
         Suspect &suspect = all.emplace_back(weigh(holder));
         suspect.passed_by = immunity(holder);
         if (suspect.passed_by.empty() && suspect.score() < much())
-            suspect.passed_by = "it took nothing that counts";
+            suspect.passed_by = fmt::format("it grew by less than {}", format_size(much()));
     }
     // Of groups in groups, the inner ones first: parents come before what is in them.
     for (auto at = all.rbegin(); at != all.rend(); ++at) {
@@ -308,16 +343,20 @@ std::vector<Suspect> Guard::ranking(const std::vector<Holder> &holders) const {
 
 // --- what ------------------------------------------------------------------------
 
-const Guard::Touched *Guard::touched(const Holder &holder) const {
+const Guard::Touched *Guard::touched(std::uint64_t id) const {
     const auto found = std::ranges::find_if(
-        touched_, [&](const Touched &each) { return each.suspect.holder.id == holder.id; });
+        touched_, [&](const Touched &each) { return each.suspect.holder.id == id; });
 
     return found == touched_.end() ? nullptr : &*found;
 }
 
+bool Guard::has_touched(std::uint64_t id) const {
+    return touched(id) != nullptr;
+}
+
 bool Guard::is_dying(const std::vector<Holder> &holders) const {
     return std::ranges::any_of(holders, [&](const Holder &holder) {
-        const Touched *it = touched(holder);
+        const Touched *it = touched(holder.id);
 
         return it != nullptr && it->killed && reading_->time - it->time < death_takes &&
                holder.held() > it->suspect.holder.held() / 2;
@@ -333,7 +372,7 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
         return found == ranking.end() ? std::nullopt : std::optional(*found);
     };
     const auto new_one = [&](const Suspect &each) {
-        const Touched *before = touched(each.holder);
+        const Touched *before = touched(each.holder.id);
 
         return before == nullptr || !before->killed;
     };
@@ -354,7 +393,7 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
             const std::uint64_t held = each.holder.held();
             const std::uint64_t since = without(held, then == held_then_.end() ? 0 : then->second);
 
-            return touched(each.holder) == nullptr && since >= fell / 2;
+            return touched(each.holder.id) == nullptr && since >= fell / 2;
         });
         if (another)
             return another;
@@ -363,6 +402,13 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
     again.grown = without(again.grown + still->held(), again.holder.held());
     again.holder = *still;
     return again;
+}
+
+bool Guard::is_possible(GuardStep step, bool about_one) const {
+    if (step != GuardStep::reserve)
+        return about_one;
+    // The reserve is for want of memory: else it would refuse all for what nobody did.
+    return reading_->can_reserve && !raised_from_ && (about_one || !strained_since_);
 }
 
 std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
@@ -376,7 +422,7 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
         const auto ranking = this->ranking(holders);
 
         if (!ranking.empty() && ranking.front().passed_by.empty() &&
-            touched(ranking.front().holder) == nullptr)
+            touched(ranking.front().holder.id) == nullptr)
             touched_.push_back({.suspect = ranking.front(), .time = now});
     }
     acting_ = true;
@@ -387,11 +433,11 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
     }
 
     const auto about = suspect(holders);
-    const Touched *before = about ? touched(about->holder) : nullptr;
+    const Touched *before = about ? touched(about->holder.id) : nullptr;
     for (std::size_t i = before != nullptr ? before->next : 0; i < policy_.steps.size(); ++i) {
         const GuardStep step = policy_.steps[i];
 
-        if (step == GuardStep::reserve ? raised_from_.has_value() : !about)
+        if (!is_possible(step, about.has_value()))
             continue;
         actions.push_back(step == GuardStep::reserve ? raise_reserve() : take(step, *about));
         if (about)
@@ -404,9 +450,8 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
         held_then_.clear();
         for (const Holder &holder : holders)
             held_then_.emplace(holder.id, holder.held());
-    } else if (!about && !std::exchange(told_nobody_, true)) {
-        actions.push_back(action(GuardStep::reclaim, {}, 0));
-        actions.back().nobody = true;
+    } else if (!about && may_tell_nobody()) {
+        actions.push_back(tell_nobody());
     }
     return actions;
 }
@@ -474,7 +519,8 @@ Guard::Duration Guard::interval() const {
 std::string Guard::Action::text() const {
     const auto verb = [this]() -> std::string {
         if (nobody)
-            return "nobody to act against";
+            return strained ? "tasks wait for memory that is there, and nobody is to blame"
+                            : "nobody to act against";
         switch (step) {
         case GuardStep::reclaim:
             return fmt::format("reclaim {} from", format_size(bytes));
@@ -484,7 +530,7 @@ std::string Guard::Action::text() const {
         case GuardStep::freeze:
             return undo ? "thaw" : "freeze";
         case GuardStep::signal:
-            return "ask to end";
+            return "SIGTERM";
         case GuardStep::kill:
             break;
         }
@@ -494,7 +540,7 @@ std::string Guard::Action::text() const {
 
     if (suspect)
         text += ' ' + printable(suspect->holder.path);
-    text += fmt::format(": {} could be had", format_size(obtainable));
+    text += fmt::format(": {} available", format_size(obtainable));
     if (floor > 0)
         text += fmt::format(", floor {}", format_size(floor));
     if (pressure > 0)

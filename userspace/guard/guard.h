@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/policy.h"
+#include "lib/policy/policy.h"
 
 namespace umacct {
 
@@ -29,13 +29,14 @@ enum class Preference : std::uint8_t { none, avoid, omit };
 
 /// A cgroup and what it would give back if its processes ended, with what is below it.
 struct Holder {
-    std::string path;
+    std::string path;         ///< empty where it holds too little for anything to be done to it
     std::uint64_t id = 0;     ///< the cgroup's own, which no later one of that path has
     std::uint64_t driver = 0; ///< taken through the driver, whoever else counts it
     std::uint64_t other = 0;  ///< all else but page cache and tmpfs, and nothing of it twice
     Limit soft;
     HolderKind kind = HolderKind::shared;
     Preference preference = Preference::none;
+    bool shelters = false; ///< what is protected is in it, however little that holds
 
     std::uint64_t held() const { return driver + other; }
 };
@@ -63,12 +64,14 @@ public:
         std::uint64_t reserve = 0;   ///< as the module has it
         /// How long some task waited for memory, ever; empty where the kernel doesn't tell.
         std::optional<std::uint64_t> waited_us;
+        bool can_reserve = true; ///< where the module isn't loaded, nobody refuses for a reserve
     };
 
     struct Action {
         GuardStep step = GuardStep::reclaim;
         bool undo = false;
         bool nobody = false;            ///< no step: nobody is to blame
+        bool strained = false;          ///< and memory is there, which tasks wait for all the same
         bool again = false;             ///< more of the same, nothing new
         std::optional<Suspect> suspect; ///< empty for the reserve's
         std::uint64_t bytes = 0;        ///< to reclaim, or the reserve
@@ -107,6 +110,12 @@ public:
 
     bool is_protected(std::string_view path) const;
 
+    /// Whether it remembers what that cgroup held; for one that holds nothing now, too.
+    bool knows(std::uint64_t id) const { return past_.contains(id); }
+
+    /// Whether it did something to that cgroup, of late.
+    bool has_touched(std::uint64_t id) const;
+
     /// The last reading: what the driver could have, and whether that is too little.
     std::uint64_t obtainable() const { return obtainable_; }
 
@@ -115,6 +124,9 @@ public:
     double pressure() const { return pressure_; }
 
     bool is_short() const { return short_since_.has_value(); }
+
+    /// Tasks wait for memory, and have for some time, though there is much of it.
+    bool is_strained() const;
 
 private:
     /// What a cgroup held, as far as it matters.
@@ -141,6 +153,8 @@ private:
     };
 
     void follow_pressure(const Reading &reading);
+    bool may_tell_nobody() const;
+    Action tell_nobody();
     void remember(const std::vector<Holder> &holders);
 
     /// The most that it held until so long ago.
@@ -156,10 +170,12 @@ private:
     /// Less growth than this is nothing to act against, nor to turn to another for.
     std::uint64_t much() const;
 
-    const Touched *touched(const Holder &holder) const;
+    const Touched *touched(std::uint64_t id) const;
     /// Whether one that was killed is about to give back what it held.
     bool is_dying(const std::vector<Holder> &holders) const;
     std::optional<Suspect> suspect(const std::vector<Holder> &holders) const;
+    /// about_one: there is one to blame.
+    bool is_possible(GuardStep step, bool about_one) const;
     std::vector<Action> step(const std::vector<Holder> &holders);
     Action take(GuardStep step, Suspect suspect);
     /// Remembers the step of that index against it.
@@ -183,6 +199,7 @@ private:
     std::optional<Time> low_since_;
     std::optional<Time> short_since_;
     std::optional<Time> well_since_;
+    std::optional<Time> strained_since_;
 
     bool acting_ = false;
     Time step_at_{};                           ///< no sooner
@@ -194,7 +211,7 @@ private:
     bool reclaiming_ = false;
     std::optional<Time> released_;
 
-    bool told_nobody_ = false;
+    std::optional<Time> told_nobody_;
     std::optional<Time> first_look_;
     std::minstd_rand chance_;                      ///< when to look next
     Time half_hour_{};                             ///< when it began

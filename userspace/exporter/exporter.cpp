@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/exporter.h"
+#include "exporter/exporter.h"
 
 #include <algorithm>
 #include <array>
@@ -17,10 +17,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
-#include "daemon/policy.h"
+#include "exporter/page.h"
 #include "lib/error.h"
+#include "lib/policy/policy.h"
 #include "lib/text.h"
+#include "service/log.h"
 
 namespace umacct {
 
@@ -29,12 +30,36 @@ namespace {
 constexpr int backlog = 128;
 constexpr std::size_t usual_top = 50;
 
+std::string_view text_of(const char *text) {
+    return text == nullptr ? "" : text;
+}
+
+MHD_Result take_argument(void *request, MHD_ValueKind /*kind*/, const char *key,
+                         const char *value) {
+    static_cast<HttpRequest *>(request)->query.emplace_back(text_of(key), text_of(value));
+    return MHD_YES;
+}
+
 MHD_Result handle(void *self, MHD_Connection *connection, const char *url, const char *method,
                   const char * /*version*/, const char * /*upload*/, std::size_t *upload_size,
                   void ** /*state*/) {
-    const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
-    const Exporter::Answer answer =
-        static_cast<Exporter *>(self)->answer(method, url, accept == nullptr ? "" : accept);
+    Exporter &exporter = *static_cast<Exporter *>(self);
+    const auto header = [&](const char *name) {
+        return text_of(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name));
+    };
+    const MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    HttpRequest request{.method = method,
+                        .path = url,
+                        .accept = header("Accept"),
+                        .host = header("Host"),
+                        .origin = header("Origin"),
+                        .fetch_site = header("Sec-Fetch-Site"),
+                        .authorization = header("Authorization"),
+                        .local = info != nullptr && exporter.is_local(info->connect_fd)};
+
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_argument, &request);
+    const HttpAnswer answer = exporter.answer(request);
 
     // Nothing that is sent here is wanted.
     *upload_size = 0;
@@ -43,6 +68,8 @@ MHD_Result handle(void *self, MHD_Connection *connection, const char *url, const
     if (response == nullptr)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.type);
+    for (const auto &[name, value] : answer.headers)
+        MHD_add_response_header(response, name, value.c_str());
     // One that waits for a next request would count as one that is slow.
     MHD_add_response_header(response, "Connection", "close");
     const MHD_Result queued = MHD_queue_response(connection, answer.status, response);
@@ -90,8 +117,8 @@ void Exporter::Stop::operator()(MHD_Daemon *daemon) const {
 }
 
 Exporter::Exporter(Connection &connection, Machine &machine, std::size_t top,
-                   const std::vector<int> &sockets)
-    : connection_(connection), machine_(machine), top_(top) {
+                   const std::vector<int> &sockets, Page *page)
+    : connection_(connection), machine_(machine), top_(top), page_(page) {
     for (const int fd : sockets) {
         int listens = 0;
         socklen_t size = sizeof(listens);
@@ -213,13 +240,20 @@ void Exporter::end(std::map<int, Client>::iterator client) {
     clients_.erase(client);
 }
 
-Exporter::Answer Exporter::answer(std::string_view method, std::string_view url,
-                                  std::string_view accept) {
-    const bool open = accept.find("application/openmetrics-text") != std::string_view::npos;
+bool Exporter::is_local(int fd) const {
+    const auto client = clients_.find(fd);
 
-    if (method != "GET" && method != "HEAD")
+    return client != clients_.end() && client->second.user.has_value();
+}
+
+HttpAnswer Exporter::answer(const HttpRequest &request) {
+    const bool open = request.accept.find("application/openmetrics-text") != std::string_view::npos;
+
+    if (page_ != nullptr && request.path != "/metrics")
+        return page_->answer(request);
+    if (request.method != "GET" && request.method != "HEAD")
         return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET and HEAD\n"};
-    if (url != "/metrics")
+    if (request.path != "/metrics")
         return {.status = MHD_HTTP_NOT_FOUND, .body = "the metrics are at /metrics\n"};
     try {
         return {.status = MHD_HTTP_OK,

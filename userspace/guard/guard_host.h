@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "daemon/guard.h"
+#include "guard/guard.h"
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/module.h"
@@ -51,6 +51,8 @@ public:
     std::vector<Holder> holders();
 
 private:
+    bool is_worth_knowing(const std::string &path, std::uint64_t id,
+                          std::vector<Holder> &holders) const;
     void act(const std::vector<Guard::Action> &actions);
     void perform(const Guard::Action &action);
     void reclaim(const Guard::Action &action) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/log.h"
+#include "service/log.h"
 
 #include <algorithm>
 #include <cctype>
@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 
-#include "daemon/policy.h"
+#include "lib/policy/policy.h"
 
 namespace umacct {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/guard_thread.h"
+#include "guard/guard_thread.h"
 
 #include <chrono>
 #include <utility>
 
-#include "daemon/log.h"
 #include "lib/error.h"
+#include "service/log.h"
 
 namespace umacct {
 
@@ -20,8 +20,10 @@ constexpr int most_failures = 30;
 } // namespace
 
 GuardThread::GuardThread(Connection::Connect connect, std::filesystem::path proc,
-                         std::filesystem::path root, GuardHost::Tell tell)
+                         std::filesystem::path root, GuardHost::Tell tell,
+                         Connection::Connect observe)
     : connect_(std::move(connect)),
+      observe_(std::move(observe)),
       proc_(std::move(proc)),
       root_(std::move(root)),
       tell_(std::move(tell)) {}
@@ -70,7 +72,7 @@ void GuardThread::pause() {
 }
 
 void GuardThread::run() {
-    Connection connection(connect_);
+    Connection connection(connect_, observe_);
     Machine machine(proc_, root_, connect_);
     GuardHost host(connection, machine, tell_);
     std::unique_lock lock(mutex_);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "guard/strain.h"
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "lib/error.h"
+#include "lib/host/cgroup_tree.h"
+#include "lib/memory/preflight.h"
+#include "lib/memory/zones.h"
+#include "lib/text.h"
+#include "lib/units.h"
+
+namespace umacct {
+
+namespace {
+
+/// Of so many cgroups beside each other the pressure is read; a tenant may make more.
+constexpr std::size_t most_read = 4096;
+
+/// Below this nobody is said to wait.
+constexpr double least_wait = 1;
+
+double wait_of(const std::filesystem::path &directory) {
+    std::ifstream file(directory / "memory.pressure");
+    const auto pressure = Pressure::read(file);
+
+    return pressure ? pressure->some.avg10 : 0;
+}
+
+/// Down from the root, to whom most of the waiting is: one below waits no more than the one
+/// above, so nobody is passed who waits more.
+void find_waiter(const Cgroups &cgroups, Strain &strain) {
+    auto directory = cgroups.directory("/");
+    std::string path = "/";
+
+    while (directory) {
+        std::error_code error;
+        std::string first;
+        double most = 0;
+        std::size_t read = 0;
+
+        for (const std::string &name : folders_in(*directory, error)) {
+            if (read++ == most_read)
+                break;
+            if (const double waits = wait_of(*directory / name); waits > most) {
+                most = waits;
+                first = name;
+            }
+        }
+        // Where several wait alike, it is the one above them.
+        if (first.empty() || most < std::max(least_wait, strain.waits / 2))
+            break;
+        path = join_path(path, first);
+        *directory /= first;
+        strain.waiter = path;
+        strain.waits = most;
+    }
+}
+
+void find_holder(Module &module, Strain &strain) {
+    struct Pieces {
+        std::uint64_t count = 0;
+        std::uint64_t bytes = 0;
+    };
+
+    std::map<std::string, Pieces> by_path;
+
+    for (const Client &client : module.clients()) {
+        Pieces &pieces = by_path[client.path];
+
+        pieces.count += client.records;
+        pieces.bytes += client.usage - client.managed;
+    }
+    for (const auto &[path, pieces] : by_path) {
+        if (pieces.count <= strain.pieces)
+            continue;
+        strain.holder = path;
+        strain.pieces = pieces.count;
+        strain.held = pieces.bytes;
+    }
+}
+
+} // namespace
+
+Strain Strain::look(Module &module, const Machine &machine) {
+    Strain strain;
+
+    const auto try_to = [](auto look) {
+        try {
+            look();
+        } catch (const Error &) {
+            // The rest is worth saying.
+        }
+    };
+
+    try_to([&] { find_waiter(machine.cgroups(), strain); });
+    try_to([&] { find_holder(module, strain); });
+    try_to([&] {
+        const Zones zones = Zones::read(machine.proc());
+        const auto order = static_cast<std::size_t>(std::countr_zero(default_block / page_size()));
+
+        strain.free = zones.usable() * page_size();
+        strain.blocks = (zones.usable_blocks(order) << order) * page_size();
+    });
+    return strain;
+}
+
+std::string Strain::text() const {
+    std::string text;
+
+    if (!waiter.empty())
+        text += fmt::format("; {} waits most, {} of the time", printable(waiter),
+                            format_percent(waits));
+    if (free > 0)
+        text += fmt::format("; of {} that are free {} lie in blocks of {}", format_size(free),
+                            format_size(blocks), format_size(default_block));
+    if (!holder.empty())
+        text += fmt::format("; {} holds most pieces of driver memory, {} in {}", printable(holder),
+                            format_size(held), pieces);
+    return text;
+}
+
+Json Strain::json() const {
+    return {{"waiter_path", waiter.empty() ? Json() : Json(waiter)},
+            {"waiter_percent", waits},
+            {"free_bytes", free},
+            {"free_in_blocks_bytes", blocks},
+            {"holder_path", holder.empty() ? Json() : Json(holder)},
+            {"holder_pieces", pieces},
+            {"holder_bytes", held}};
+}
+
+} // namespace umacct
