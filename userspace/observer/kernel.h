@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the BPF programs read of the kernel's structures. libbpf finds each member in the
+ * kernel that runs, by its BTF; only the names have to be right here.
+ */
+#ifndef UMACCT_OBSERVER_KERNEL_H
+#define UMACCT_OBSERVER_KERNEL_H
+
+/* bpf_tracing.h then takes the names of registers that the kernel itself uses. */
+#define __VMLINUX_H__
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+typedef _Bool bool;
+
+#define PF_EXITING	0x00000004
+#define PF_KTHREAD	0x00200000
+#define CSS_ONLINE	(1 << 1)
+
+/* Of a program's context; this layout is the processor's, and never changes. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long orig_ax, ip, cs, flags, sp, ss;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+	__u64 pstate;
+};
+
+struct pt_regs {
+	struct user_pt_regs user_regs;
+};
+#endif
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+	unsigned int flags;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct mem_cgroup {
+	struct cgroup_subsys_state css;
+};
+
+enum cgroup_subsys_id {
+	memory_cgrp_id = 1,
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+	struct cgroup *dfl_cgrp;
+};
+
+struct mm_struct;
+
+struct task_struct {
+	unsigned int flags;
+	struct mm_struct *mm;
+	int tgid;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	struct css_set *cgroups;
+	struct mem_cgroup *active_memcg;
+};
+
+struct module {
+	char name[56];
+	const char *version;
+};
+
+#pragma clang attribute pop
+
+#endif /* UMACCT_OBSERVER_KERNEL_H */

@@ -1,0 +1,995 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who takes memory through NVIDIA's driver, where the kernel module can't be loaded. The same
+ * functions of the driver's are hooked, by kprobes, and the same is counted: see kmod/hooks/
+ * and kmod/ledger/. Nothing is limited here, and the driver is never in the way of an error.
+ *
+ * There is no lock that a program may take. Sums are kept by atomic operations, an account
+ * before its record and the record before nobody; so an account is right at any time when
+ * nothing is under way, and a reader may find one row a moment older than another.
+ *
+ * An account lives as long as its cgroup, and after that as long as memory is held for it or
+ * for one below it. What it holds then is its nearest online ancestor's, as readers see it.
+ */
+#include "kernel.h"
+
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "hooks/series.h"
+#include "observer.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define NV_OK			0
+
+/* UVM_CPU_CHUNK_ALLOC_FLAGS_ACCOUNT */
+#define CHUNK_FLAGS_ACCOUNT	2
+
+/* The release function gets the address of the chunk's reference count; see kmod/hooks/managed.c */
+#define CHUNK_ALIGN		8
+
+/* So many tasks may raise one peak at the same moment. */
+#define PEAK_TRIES		8
+
+/* uvm_mem_alloc_params_t */
+struct uvm_mem_params {
+	__u64 backing_gpu;
+	__u64 dma_owner;
+	__u64 size;
+	__u64 mm;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_ACCOUNTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct observer_account);
+} accounts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_CLIENTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct observer_client_key);
+	__type(value, struct observer_client);
+} clients SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_RECORDS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct observer_record);
+} records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_CALLS);
+	__type(key, struct observer_call_key);
+	__type(value, struct observer_call);
+} calls SEC(".maps");
+
+/* Tasks that bring an adapter up, set a GPU up for managed memory or load a driver: how often. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_CALLS);
+	__type(key, __u64);
+	__type(value, __u32);
+} starting SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct observer_totals);
+} totals SEC(".maps");
+
+/* For readers alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OBSERVER_HOOKS);
+	__type(key, __u32);
+	__type(value, struct observer_hook);
+} hooks SEC(".maps");
+
+/*
+ * How often the program ran for each hook: first those at entries, then those at returns. The
+ * kernel counts the hits of each, and leaves out the program where another one runs on the
+ * processor just then. So a reader knows how many calls were not seen.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * OBSERVER_HOOKS);
+	__type(key, __u32);
+	__type(value, __u64);
+} runs SEC(".maps");
+
+/* The ids of a cgroup's ancestors by level, as there is no room on the stack. */
+struct chain {
+	__u64 ids[OBSERVER_LEVEL_MAX + 1];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chain);
+} chains SEC(".maps");
+
+static const struct series known_series[] = KNOWN_SERIES;
+
+/* --- small things ------------------------------------------------------------- */
+
+static __always_inline struct observer_totals *all(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&totals, &zero);
+}
+
+static __always_inline void add(__u64 *to, __u64 value)
+{
+	__sync_fetch_and_add(to, value);
+}
+
+static __always_inline void raise(__u64 *peak, __u64 value)
+{
+	__u64 old;
+	int i;
+
+	for (i = 0; i < PEAK_TRIES; i++) {
+		old = *(volatile __u64 *)peak;
+		if (old >= value || __sync_val_compare_and_swap(peak, old, value) == old)
+			return;
+	}
+}
+
+static __always_inline __u64 power_of_two(__u64 n)
+{
+	if (n <= 1)
+		return 1;
+	n--;
+	n |= n >> 1;
+	n |= n >> 2;
+	n |= n >> 4;
+	n |= n >> 8;
+	n |= n >> 16;
+	n |= n >> 32;
+	return n + 1;
+}
+
+static __always_inline struct task_struct *current(void)
+{
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+/* What is known of the driver whose series has that number; NULL for one that isn't known. */
+static __always_inline const struct series *series_of(__u32 number)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(known_series) / sizeof(known_series[0]); i++)
+		if (number >= known_series[i].first && number <= known_series[i].last)
+			return &known_series[i];
+	return NULL;
+}
+
+static __always_inline const struct series *driver(bool uvm)
+{
+	struct observer_totals *t = all();
+
+	return t ? series_of(uvm ? t->uvm_series : t->nvidia_series) : NULL;
+}
+
+/* No other program of its kind runs on this processor meanwhile. */
+static __always_inline void ran(void *ctx)
+{
+	__u32 place = bpf_get_attach_cookie(ctx);
+	__u64 *count = bpf_map_lookup_elem(&runs, &place);
+
+	if (count)
+		++*count;
+}
+
+static __always_inline void untracked(__u64 bytes)
+{
+	struct observer_totals *t = all();
+
+	if (!t)
+		return;
+	add(&t->untracked, bytes);
+	add(&t->untracked_count, 1);
+}
+
+/* --- accounts ----------------------------------------------------------------- */
+
+static __always_inline bool is_online(struct cgroup *cgrp)
+{
+	return BPF_CORE_READ(cgrp, self.flags) & CSS_ONLINE;
+}
+
+static __always_inline struct cgroup *parent_of(struct cgroup *cgrp)
+{
+	return BPF_CORE_READ(cgrp, self.parent, cgroup);
+}
+
+static __always_inline struct mem_cgroup *active_memcg(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct task_struct, active_memcg))
+		return NULL;
+	return BPF_CORE_READ(task, active_memcg);
+}
+
+static long put_one(__u32 index __attribute__((unused)), __u64 *id)
+{
+	struct observer_account *account = bpf_map_lookup_elem(&accounts, id);
+	__u64 parent;
+
+	if (!account || __sync_fetch_and_add(&account->refs, -1ULL) != 1)
+		return 1;
+	parent = account->parent;
+	bpf_map_delete_elem(&accounts, id);
+	*id = parent;
+	return !parent;
+}
+
+/* Gives up a reference; what nobody needs goes, and with it those above that only it kept. */
+static __always_inline void account_put(__u64 id)
+{
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, put_one, &id, 0);
+}
+
+static __always_inline void account_offline(struct observer_account *account, __u64 id)
+{
+	if (__sync_lock_test_and_set(&account->offline, 1) == 0)
+		account_put(id);
+}
+
+/* Makes the account of one cgroup whose parent has one. */
+static __always_inline bool account_make(__u64 id, __u64 parent, __u32 level)
+{
+	struct observer_account fresh = { .parent = parent, .level = level, .refs = 1 };
+	struct observer_account *above;
+
+	if (bpf_map_update_elem(&accounts, &id, &fresh, BPF_NOEXIST))
+		return bpf_map_lookup_elem(&accounts, &id);
+	above = bpf_map_lookup_elem(&accounts, &parent);
+	if (above)
+		add(&above->refs, 1);
+	return true;
+}
+
+/* The way from a cgroup up to the root, and down again. */
+struct way {
+	struct cgroup *at;
+	__u64 id;
+	__u32 level;
+	__u32 failed;
+};
+
+static __always_inline struct chain *this_chain(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&chains, &zero);
+}
+
+/* Up to one that has an account of its own. */
+static long find_online(__u32 index __attribute__((unused)), struct way *way)
+{
+	struct cgroup *cgrp = way->at;
+
+	if (BPF_CORE_READ(cgrp, level) <= OBSERVER_LEVEL_MAX && is_online(cgrp))
+		return 1;
+	way->at = parent_of(cgrp);
+	return !way->at;
+}
+
+static long note_id(__u32 index, struct way *way)
+{
+	const __u32 level = way->level - index;
+	struct cgroup *cgrp = way->at;
+	struct chain *chain = this_chain();
+
+	if (level > OBSERVER_LEVEL_MAX || !cgrp || !chain)
+		return 1;
+	chain->ids[level] = BPF_CORE_READ(cgrp, kn, id);
+	way->at = parent_of(cgrp);
+	return 0;
+}
+
+static long make_one(__u32 index, struct way *way)
+{
+	struct chain *chain = this_chain();
+	__u64 id;
+
+	if (index > way->level || index > OBSERVER_LEVEL_MAX || !chain)
+		return 1;
+	id = chain->ids[index];
+	if (!bpf_map_lookup_elem(&accounts, &id) && !account_make(id, way->id, index)) {
+		way->failed = 1;
+		return 1;
+	}
+	way->id = id;
+	return 0;
+}
+
+/* The id of the account that counts what is taken in a cgroup, made if need be; 0 without room. */
+static __noinline __u64 account_of(struct cgroup *cgrp)
+{
+	struct observer_account *account;
+	struct way way = { .at = cgrp };
+	__u64 id;
+
+	if (!cgrp)
+		return 0;
+	/* What a removed cgroup takes yet, for a thread of the driver's, is an ancestor's. */
+	bpf_loop(2 * OBSERVER_LEVEL_MAX, find_online, &way, 0);
+	cgrp = way.at;
+	if (!cgrp)
+		return 0;
+	id = BPF_CORE_READ(cgrp, kn, id);
+	if (bpf_map_lookup_elem(&accounts, &id))
+		return id;
+
+	way.level = BPF_CORE_READ(cgrp, level);
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, note_id, &way, 0);
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, make_one, &way, 0);
+	if (way.failed)
+		return 0;
+	/* Nobody may be left to say that it goes. */
+	account = bpf_map_lookup_elem(&accounts, &id);
+	if (account && !is_online(cgrp))
+		account_offline(account, id);
+	return id;
+}
+
+/* nvidia-uvm works for another process at times, and says for which by the active memcg. */
+static __always_inline __u64 account_of_current(bool uvm)
+{
+	struct task_struct *task = current();
+	struct mem_cgroup *memcg = uvm ? active_memcg(task) : NULL;
+	struct cgroup *cgrp;
+
+	if (memcg) {
+		cgrp = BPF_CORE_READ(memcg, css.cgroup);
+		if (!BPF_CORE_READ(cgrp, root, hierarchy_id))
+			return account_of(cgrp);
+	}
+	return account_of(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+}
+
+/* What changes on an account and on those above it. */
+struct change {
+	__u64 id;
+	__u64 bytes;
+	__u64 metadata;
+	__u64 charged;
+	__u64 managed;
+	__u64 took_ns;
+	bool system;
+};
+
+static __always_inline struct change change_of(const struct observer_record *record)
+{
+	struct change change = {
+		.id = record->client.account,
+		.bytes = record->bytes,
+		.metadata = record->metadata,
+		.charged = record->charged ? record->bytes - record->metadata : 0,
+		.managed = record->kind == OBSERVER_MANAGED ? record->bytes : 0,
+		.system = record->kind == OBSERVER_SYSTEM,
+	};
+
+	return change;
+}
+
+static long charge_one(__u32 index, struct change *change)
+{
+	struct observer_account *account = bpf_map_lookup_elem(&accounts, &change->id);
+
+	if (!account)
+		return 1;
+	if (index == 0) {
+		add(&account->refs, 1);
+		add(&account->local, change->bytes);
+	}
+	raise(&account->peak, __sync_fetch_and_add(&account->usage, change->bytes) +
+			      change->bytes);
+	add(&account->metadata, change->metadata);
+	add(&account->charged, change->charged);
+	add(&account->managed, change->managed);
+	if (change->system) {
+		add(&account->allocs, 1);
+		add(&account->alloc_time_ns, change->took_ns);
+		raise(&account->alloc_time_max_ns, change->took_ns);
+	}
+	change->id = account->parent;
+	return !change->id;
+}
+
+static __always_inline void account_charge(const struct observer_record *record, __u64 took_ns)
+{
+	struct change change = change_of(record);
+
+	change.took_ns = took_ns;
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, charge_one, &change, 0);
+}
+
+static long uncharge_one(__u32 index, struct change *change)
+{
+	struct observer_account *account = bpf_map_lookup_elem(&accounts, &change->id);
+
+	if (!account)
+		return 1;
+	if (index == 0)
+		add(&account->local, -change->bytes);
+	add(&account->usage, -change->bytes);
+	add(&account->metadata, -change->metadata);
+	add(&account->charged, -change->charged);
+	add(&account->managed, -change->managed);
+	if (change->system)
+		add(&account->frees, 1);
+	change->id = account->parent;
+	return !change->id;
+}
+
+static __always_inline void account_uncharge(const struct observer_record *record)
+{
+	struct change change = change_of(record);
+
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, uncharge_one, &change, 0);
+	account_put(record->client.account);
+}
+
+static long fail_one(__u32 index __attribute__((unused)), __u64 *id)
+{
+	struct observer_account *account = bpf_map_lookup_elem(&accounts, id);
+
+	if (!account)
+		return 1;
+	add(&account->failures, 1);
+	*id = account->parent;
+	return !*id;
+}
+
+static __always_inline void account_failed(__u64 id)
+{
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, fail_one, &id, 0);
+}
+
+/* --- clients ------------------------------------------------------------------ */
+
+static __always_inline bool works_for_a_process(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+}
+
+static __always_inline void client_charge(struct observer_record *record)
+{
+	static const struct observer_client empty;
+	struct observer_client *client;
+	struct observer_totals *t;
+
+	client = bpf_map_lookup_elem(&clients, &record->client);
+	if (!client) {
+		bpf_map_update_elem(&clients, &record->client, &empty, BPF_NOEXIST);
+		client = bpf_map_lookup_elem(&clients, &record->client);
+	}
+	if (!client) {
+		t = all();
+		if (t)
+			add(&t->nameless, 1);
+		record->client.tgid = 0;
+		return;
+	}
+	bpf_get_current_comm(client->comm, sizeof(client->comm));
+	add(&client->records, 1);
+	raise(&client->peak, __sync_fetch_and_add(&client->usage, record->bytes) + record->bytes);
+	add(&client->metadata, record->metadata);
+	if (record->kind == OBSERVER_MANAGED)
+		add(&client->managed, record->bytes);
+	if (record->charged)
+		add(&client->charged, record->bytes - record->metadata);
+	if (record->kind == OBSERVER_SYSTEM)
+		add(&client->allocs, 1);
+}
+
+static __always_inline void client_uncharge(const struct observer_record *record)
+{
+	struct observer_client *client = bpf_map_lookup_elem(&clients, &record->client);
+
+	if (!client)
+		return;
+	add(&client->usage, -record->bytes);
+	add(&client->metadata, -record->metadata);
+	if (record->kind == OBSERVER_MANAGED)
+		add(&client->managed, -record->bytes);
+	if (record->charged)
+		add(&client->charged, -(record->bytes - record->metadata));
+	if (record->kind == OBSERVER_SYSTEM)
+		add(&client->frees, 1);
+	if (__sync_fetch_and_add(&client->records, -1ULL) != 1)
+		return;
+	/* The usual end: a process that exits closes the driver. Readers find the rest. */
+	if ((BPF_CORE_READ(current(), flags) & PF_EXITING) &&
+	    bpf_get_current_pid_tgid() >> 32 == record->client.tgid)
+		bpf_map_delete_elem(&clients, &record->client);
+}
+
+/* --- records ------------------------------------------------------------------ */
+
+/* Where each counted what it did; the record's handle may be another's by now. */
+static __noinline void settle(const struct observer_record *record)
+{
+	struct observer_totals *t = all();
+
+	if (!t)
+		return;
+	add(&t->records, -1ULL);
+	if (record->kind == OBSERVER_DRIVER) {
+		add(&t->driver_usage, -record->bytes);
+		return;
+	}
+	if (record->client.tgid)
+		client_uncharge(record);
+	account_uncharge(record);
+}
+
+static __noinline int forget(__u64 handle)
+{
+	struct observer_record *found = bpf_map_lookup_elem(&records, &handle);
+	struct observer_record record;
+
+	if (!found)
+		return 0;
+	record = *found;
+	if (bpf_map_delete_elem(&records, &handle))
+		return 0;
+	settle(&record);
+	return 1;
+}
+
+static __noinline int remember(const struct observer_call *call, __u64 handle)
+{
+	struct observer_record record = {
+		.bytes = call->bytes,
+		.metadata = call->metadata,
+		.kind = call->kind,
+		.charged = call->charged,
+	};
+	struct observer_totals *t = all();
+	struct task_struct *task, *leader;
+
+	if (!t)
+		return 0;
+	/* A handle that is handed out again was freed unseen. */
+	if (forget(handle))
+		add(&t->stale_count, 1);
+	if (call->kind == OBSERVER_DRIVER) {
+		raise(&t->driver_peak, __sync_fetch_and_add(&t->driver_usage, call->bytes) +
+				       call->bytes);
+	} else {
+		record.client.account = account_of_current(call->uvm);
+		if (!record.client.account) {
+			untracked(call->bytes);
+			return 0;
+		}
+		task = current();
+		if (works_for_a_process(task)) {
+			leader = BPF_CORE_READ(task, group_leader);
+			record.client.start_ns = BPF_CORE_READ(leader, start_boottime);
+			record.client.tgid = bpf_get_current_pid_tgid() >> 32;
+		}
+		account_charge(&record, call->began_ns ?
+			       bpf_ktime_get_ns() - call->began_ns : 0);
+		if (record.client.tgid)
+			client_charge(&record);
+	}
+	add(&t->records, 1);
+	if (bpf_map_update_elem(&records, &handle, &record, BPF_ANY)) {
+		settle(&record);
+		untracked(call->bytes);
+	}
+	return 0;
+}
+
+/* --- calls -------------------------------------------------------------------- */
+
+static __always_inline bool adapter_starts(void)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+
+	return bpf_map_lookup_elem(&starting, &task);
+}
+
+/* As kmod/hooks/adapter.h has it. */
+static __always_inline enum observer_kind kind_for_caller(bool uvm, enum observer_kind kind)
+{
+	struct task_struct *task = current();
+
+	if (!works_for_a_process(task))
+		return uvm && active_memcg(task) ? kind : OBSERVER_DRIVER;
+	return adapter_starts() ? OBSERVER_DRIVER : kind;
+}
+
+static __always_inline void call_begin(enum observer_call_of of, struct observer_call *call)
+{
+	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
+	struct observer_totals *t;
+
+	if (!bpf_map_update_elem(&calls, &key, call, BPF_NOEXIST))
+		return;
+	if (bpf_map_update_elem(&calls, &key, call, BPF_EXIST)) {
+		untracked(call->bytes);
+		return;
+	}
+	/* The one before is over, and nobody knows how it ended. */
+	t = all();
+	if (t)
+		add(&t->missed_returns[of], 1);
+}
+
+static __always_inline int call_end(enum observer_call_of of, bool done)
+{
+	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
+	struct observer_call *found = bpf_map_lookup_elem(&calls, &key);
+	struct observer_call call;
+	__u64 handle = 0;
+
+	if (!found)
+		return 0;
+	call = *found;
+	bpf_map_delete_elem(&calls, &key);
+	if (!done) {
+		if (call.kind == OBSERVER_SYSTEM)
+			account_failed(account_of_current(call.uvm));
+		return 0;
+	}
+	if (bpf_probe_read_kernel(&handle, sizeof(handle), (void *)call.out))
+		handle = 0;
+	if (handle)
+		remember(&call, handle + call.apart);
+	else
+		untracked(call.bytes);
+	return 0;
+}
+
+static __always_inline bool succeeded(struct pt_regs *ctx)
+{
+	return (__u32)PT_REGS_RC(ctx) == NV_OK;
+}
+
+/* --- nvidia.ko ---------------------------------------------------------------- */
+
+/* An argument that is on the stack: the first there is 0. */
+static __always_inline __u64 stack_argument(struct pt_regs *ctx, int index)
+{
+	__u64 value = 0;
+#if defined(__TARGET_ARCH_x86)
+	const __u64 first = PT_REGS_SP(ctx) + 8;
+#else
+	const __u64 first = PT_REGS_SP(ctx);
+#endif
+
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)(first + 8 * index));
+	return value;
+}
+
+/* nv_alloc_pages()'s last argument, of 8, 9 or 10. */
+static __always_inline __u64 last_argument(struct pt_regs *ctx, int count)
+{
+#if defined(__TARGET_ARCH_x86)
+	return stack_argument(ctx, count - 7);
+#else
+	return count == 8 ? ((struct user_pt_regs *)ctx)->regs[7] : stack_argument(ctx, count - 9);
+#endif
+}
+
+SEC("kprobe")
+int alloc_pages_entry(struct pt_regs *ctx)
+{
+	const __u32 count = PT_REGS_PARM2(ctx);
+	__u64 third = PT_REGS_PARM3(ctx), fourth = PT_REGS_PARM4(ctx);
+	const struct series *series = driver(false);
+	struct observer_totals *t = all();
+	__u64 page_size, pages = count, block;
+	struct observer_call call = { 0 };
+	__u8 contiguous;
+
+	ran(ctx);
+	if (!series || !t)
+		return 0;
+	/* Both are read: a context's address that was computed can't be. */
+	barrier_var(third);
+	barrier_var(fourth);
+	if (series->layouts & LAYOUT_ALLOC_10) {
+		page_size = third;
+		contiguous = fourth;
+		call.out = last_argument(ctx, 10);
+	} else {
+		page_size = 1ULL << t->page_shift;
+		contiguous = third;
+		call.out = last_argument(ctx, series->layouts & LAYOUT_ALLOC_9 ? 9 : 8);
+	}
+	if (contiguous && count) {
+		pages = power_of_two(pages);
+	} else if (!contiguous && page_size >> t->page_shift > 1) {
+		block = power_of_two(((page_size - 1) >> t->page_shift) + 1);
+		pages = (pages + block - 1) & ~(block - 1);
+	}
+	call.bytes = pages << t->page_shift;
+	call.kind = kind_for_caller(false, OBSERVER_SYSTEM);
+	if (call.kind == OBSERVER_SYSTEM)
+		call.metadata = (__u64)count * series->sizes.page + series->sizes.object;
+	call.bytes += call.metadata;
+	call.began_ns = bpf_ktime_get_ns();
+	call_begin(OBSERVER_CALL_ALLOC, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int alloc_pages_return(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return call_end(OBSERVER_CALL_ALLOC, succeeded(ctx));
+}
+
+/* Just before the pages go, so that the handle can't be another's yet. */
+SEC("kprobe")
+int free_pages_entry(struct pt_regs *ctx)
+{
+	ran(ctx);
+	forget(PT_REGS_PARM1(ctx));
+	return 0;
+}
+
+/* --- objects of a known size -------------------------------------------------- */
+
+/*
+ * nvidia-uvm's. They are recorded under an address of their own: what they lie in may be recorded
+ * by its size. @out: where the driver puts the object's address.
+ */
+static __always_inline int object_begin(__u64 bytes, __u64 out)
+{
+	struct observer_call call = {
+		.bytes = bytes,
+		.metadata = bytes,
+		.out = out,
+		.apart = 1,
+		.kind = kind_for_caller(true, OBSERVER_METADATA),
+		.uvm = true,
+	};
+
+	call_begin(OBSERVER_CALL_OBJECT, &call);
+	return 0;
+}
+
+#define OBJECT(name, size, out)							\
+	SEC("kprobe")								\
+	int name##_entry(struct pt_regs *ctx)					\
+	{									\
+		const struct series *series = driver(true);			\
+										\
+		ran(ctx);							\
+		return series ? object_begin(series->sizes.size, out) : 0;	\
+	}
+
+/* With its open file, which the module counts apart. */
+OBJECT(va_space, va_space + series->sizes.file, PT_REGS_PARM2(ctx))
+OBJECT(external, external, PT_REGS_PARM5(ctx))
+OBJECT(block, block, PT_REGS_PARM4(ctx))
+
+SEC("kprobe")
+int object_return(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return call_end(OBSERVER_CALL_OBJECT, succeeded(ctx));
+}
+
+SEC("kprobe")
+int free_object_entry(struct pt_regs *ctx)
+{
+	ran(ctx);
+	forget(PT_REGS_PARM1(ctx) + 1);
+	return 0;
+}
+
+/* --- nvidia-uvm.ko ------------------------------------------------------------ */
+
+/* Has the kernel's memory controller somebody to charge? It has not, for its root. */
+static __always_inline bool memcg_charges(struct task_struct *task)
+{
+	const __u32 index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	struct mem_cgroup *memcg = active_memcg(task);
+	struct cgroup_subsys_state *css = NULL;
+	struct css_set *set;
+
+	if (memcg)
+		return BPF_CORE_READ(memcg, css.parent);
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return false;
+	set = BPF_CORE_READ(task, cgroups);
+	bpf_probe_read_kernel(&css, sizeof(css),
+			      (void *)set + bpf_core_field_offset(struct css_set, subsys) +
+			      index * sizeof(css));
+	return css && BPF_CORE_READ(css, parent);
+}
+
+SEC("kprobe")
+int chunk_entry(struct pt_regs *ctx)
+{
+	const __u32 size = PT_REGS_PARM1(ctx), flags = PT_REGS_PARM2(ctx);
+	__u64 third = PT_REGS_PARM3(ctx), fourth = PT_REGS_PARM4(ctx);
+	const struct series *series = driver(true);
+	struct observer_call call = {
+		.bytes = size,
+		.kind = OBSERVER_MANAGED,
+		.uvm = true,
+	};
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	/* Both are read: a context's address that was computed can't be. */
+	barrier_var(third);
+	barrier_var(fourth);
+	call.out = series->layouts & LAYOUT_CHUNK_4 ? fourth : third;
+	call.charged = (flags & CHUNK_FLAGS_ACCOUNT) && memcg_charges(current());
+	call_begin(OBSERVER_CALL_CHUNK, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int chunk_return(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return call_end(OBSERVER_CALL_CHUNK, succeeded(ctx));
+}
+
+SEC("kprobe")
+int free_chunk_entry(struct pt_regs *ctx)
+{
+	ran(ctx);
+	forget(PT_REGS_PARM1(ctx) & ~(CHUNK_ALIGN - 1ULL));
+	return 0;
+}
+
+SEC("kprobe")
+int pool_entry(struct pt_regs *ctx)
+{
+	struct observer_totals *t = all();
+	struct uvm_mem_params params;
+	struct observer_call call = {
+		.out = PT_REGS_PARM2(ctx),
+		.uvm = true,
+	};
+	__u64 page;
+
+	ran(ctx);
+	if (!t || !driver(true) ||
+	    bpf_probe_read_kernel(&params, sizeof(params), (void *)PT_REGS_PARM1(ctx)))
+		return 0;
+	/* A GPU's own memory. */
+	if (params.backing_gpu)
+		return 0;
+	page = 1ULL << t->page_shift;
+	call.bytes = (params.size + page - 1) & ~(page - 1);
+	call.kind = kind_for_caller(true, OBSERVER_MANAGED);
+	call.charged = params.mm && memcg_charges(current());
+	call_begin(OBSERVER_CALL_POOL, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int pool_return(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return call_end(OBSERVER_CALL_POOL, succeeded(ctx));
+}
+
+/* --- what is the driver's own ------------------------------------------------- */
+
+static __always_inline int start_begin(void)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	__u32 *depth = bpf_map_lookup_elem(&starting, &task), once = 1;
+
+	if (depth)
+		++*depth;
+	else
+		bpf_map_update_elem(&starting, &task, &once, BPF_ANY);
+	return 0;
+}
+
+SEC("kprobe")
+int start_entry(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return start_begin();
+}
+
+SEC("kprobe")
+int start_return(struct pt_regs *ctx)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	__u32 *depth = bpf_map_lookup_elem(&starting, &task);
+
+	ran(ctx);
+	if (depth && --*depth == 0)
+		bpf_map_delete_elem(&starting, &task);
+	return 0;
+}
+
+static __always_inline bool same(const char *a, const char *b, int size)
+{
+	int i;
+
+	for (i = 0; i < size; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
+/* "550" of "550.163.01" */
+static __always_inline __u32 leading_number(const char *text)
+{
+	__u32 number = 0;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			break;
+		number = number * 10 + text[i] - '0';
+	}
+	return number;
+}
+
+/* do_init_module(): a driver's series is known before it takes anything. */
+SEC("kprobe")
+int init_module_entry(struct pt_regs *ctx)
+{
+	struct module *mod = (struct module *)PT_REGS_PARM1(ctx);
+	struct observer_totals *t = all();
+	char name[12] = "", version[8] = "";
+	__u32 *series;
+
+	ran(ctx);
+	bpf_probe_read_kernel_str(name, sizeof(name), &mod->name);
+	if (!t)
+		return 0;
+	if (same(name, "nvidia", sizeof("nvidia")))
+		series = &t->nvidia_series;
+	else if (same(name, "nvidia_uvm", sizeof("nvidia_uvm")))
+		series = &t->uvm_series;
+	else
+		return 0;
+	bpf_probe_read_kernel_str(version, sizeof(version), BPF_CORE_READ(mod, version));
+	*series = leading_number(version);
+	return start_begin();
+}
+
+/* --- cgroups ------------------------------------------------------------------ */
+
+/* cgroup_rmdir(cgrp, path): it is offline for good. */
+SEC("raw_tp/cgroup_rmdir")
+int cgroup_rmdir(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct cgroup *cgrp = (struct cgroup *)ctx->args[0];
+	struct observer_account *account;
+	__u64 id;
+
+	/* Other hierarchies have the same ids. */
+	if (BPF_CORE_READ(cgrp, root, hierarchy_id))
+		return 0;
+	id = BPF_CORE_READ(cgrp, kn, id);
+	account = bpf_map_lookup_elem(&accounts, &id);
+	if (account)
+		account_offline(account, id);
+	return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the BPF programs keep, as they and their readers know it: the values of their maps.
+ * Sizes are in bytes.
+ */
+#ifndef UMACCT_OBSERVER_H
+#define UMACCT_OBSERVER_H
+
+#include <linux/types.h>
+
+/* Rises with each change below: maps of another version that are pinned can't be read. */
+#define OBSERVER_VERSION	2
+
+/* As deep as the module's: what is in cgroups further down counts for the one of that level. */
+#define OBSERVER_LEVEL_MAX	64
+
+/* The root's, in every kernel. */
+#define OBSERVER_ROOT_ID	1
+
+/* No tenant can make the maps grow beyond these; what finds no room is counted as untracked. */
+#define OBSERVER_ACCOUNTS	16384
+#define OBSERVER_CLIENTS	32768
+#define OBSERVER_RECORDS	(1 << 20)
+#define OBSERVER_CALLS		16384
+
+#define OBSERVER_HOOKS		40
+
+/* What a task is doing in the driver. Calls of different kinds nest; those of one don't. */
+enum observer_call_of {
+	OBSERVER_CALL_ALLOC,
+	OBSERVER_CALL_CHUNK,
+	OBSERVER_CALL_POOL,
+	OBSERVER_CALL_OBJECT,
+	OBSERVER_CALL_KINDS,
+	OBSERVER_CALL_NONE = OBSERVER_CALL_KINDS,
+};
+
+/**
+ * struct observer_call_key - a call that has begun and not ended
+ * @task: tgid in the upper half, the thread's id in the lower
+ * @of: enum observer_call_of
+ */
+struct observer_call_key {
+	__u64 task;
+	__u32 of;
+	__u32 unused;
+};
+
+/**
+ * struct observer_call - between the entry of a function and its return
+ * @bytes: with @metadata
+ * @out: where the driver puts the handle
+ * @apart: added to it, where the address is another record's, too
+ * @kind: enum observer_kind
+ */
+struct observer_call {
+	__u64 bytes;
+	__u64 metadata;
+	__u64 out;
+	__u64 apart;
+	__u64 began_ns;
+	__u32 kind;
+	__u32 uvm;
+	__u32 charged;
+	__u32 unused;
+};
+
+enum observer_kind {
+	OBSERVER_SYSTEM,	/* nv_alloc_pages() for a client */
+	OBSERVER_MANAGED,	/* nvidia-uvm's pages for a client */
+	OBSERVER_METADATA,	/* what a driver keeps because of a client */
+	OBSERVER_DRIVER,	/* any of these for the driver itself */
+};
+
+/**
+ * struct observer_account - what is counted for a cgroup; the key is its id
+ * @parent: id of the account above; 0 for the root
+ * @level: depth below the root
+ * @offline: the cgroup was removed, and memory is held for it yet
+ * @refs: of live records and of accounts below, and one while the cgroup is there
+ *
+ * @local is without the cgroups below, the rest with them.
+ */
+struct observer_account {
+	__u64 parent;
+	__u32 level;
+	__u32 offline;
+	__u64 refs;
+	__u64 usage;
+	__u64 local;
+	__u64 peak;
+	__u64 charged;
+	__u64 managed;
+	__u64 metadata;
+	__u64 allocs;
+	__u64 frees;
+	__u64 failures;
+	__u64 alloc_time_ns;
+	__u64 alloc_time_max_ns;
+};
+
+/**
+ * struct observer_client_key - a process on an account
+ * @start_ns: when it began, on the clock that counts from the machine's start
+ * @account: id
+ * @tgid: in the initial pid namespace; 0 for nobody
+ */
+struct observer_client_key {
+	__u64 start_ns;
+	__u64 account;
+	__u32 tgid;
+	__u32 unused;
+};
+
+struct observer_client {
+	__u64 usage;
+	__u64 peak;
+	__u64 charged;
+	__u64 managed;
+	__u64 metadata;
+	__u64 allocs;
+	__u64 frees;
+	__u64 records;
+	char comm[16];
+};
+
+/**
+ * struct observer_record - a live allocation; the key is the driver's handle
+ * @client: whom it counts for; no account if it is the driver's own
+ * @bytes: with @metadata
+ * @kind: enum observer_kind
+ * @charged: the kernel's memory controller was charged
+ */
+struct observer_record {
+	struct observer_client_key client;
+	__u64 bytes;
+	__u64 metadata;
+	__u32 kind;
+	__u32 charged;
+};
+
+/**
+ * struct observer_totals - what there is one of
+ * @version: OBSERVER_VERSION
+ * @since_ns: when counting began, since the epoch
+ * @nvidia_series: of the loaded nvidia.ko; 0 for none, or none that is known
+ * @uvm_series: of the loaded nvidia-uvm.ko
+ * @page_shift: of the kernel's pages
+ * @untracked_count: allocations that are in no account, for want of room or of a return
+ * @missed_returns: calls whose return was never seen, as their task has begun another since
+ * @nameless: allocations that count for their account and no process, for want of room
+ */
+struct observer_totals {
+	__u32 version;
+	__u32 page_shift;
+	__u64 since_ns;
+	__u32 nvidia_series;
+	__u32 uvm_series;
+	__u64 driver_usage;
+	__u64 driver_peak;
+	__u64 untracked;
+	__u64 untracked_count;
+	__u64 stale_count;
+	__u64 records;
+	__u64 missed_returns[OBSERVER_CALL_KINDS];
+	__u64 nameless;
+};
+
+/**
+ * struct observer_hook - a hooked function
+ * @name: what it is for
+ * @symbol: MODULE:FUNCTION
+ * @event: of its entry in tracefs's kprobe_profile; that of its return ends in _ret
+ * @skipped: hits of either before its program was there
+ * @has_return: its return is hooked, too
+ * @call: enum observer_call_of
+ * @required: nothing is accounted without it
+ * @error: why it could not be hooked, as an errno; 0 if it could
+ */
+struct observer_hook {
+	char name[40];
+	char symbol[64];
+	char event[56];
+	__u64 skipped[2];
+	__u32 has_return;
+	__u32 call;
+	__u32 required;
+	__u32 error;
+};
+
+#endif /* UMACCT_OBSERVER_H */

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The functions are hooked by kprobe events in tracefs, and the programs attached to those, for
+ * three reasons: an event can be made before its module is loaded, and outlives the module's
+ * reloading; kretprobes can be given as many instances as tasks may be in a function at once;
+ * and the kernel tells how many calls an event has missed.
+ */
+#include "start.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/membarrier.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "observer.h"
+#include "observer.skel.h"
+
+/* Of kretprobes: as many tasks as may be within one function. The kernel allows no more. */
+#define RETURNS		4096
+
+/* Of the events. The module has one of its own name in tracefs. */
+#define GROUP		"umacct_observer"
+
+/* How long the kernel may take to let go of an event, in steps of 10 ms. */
+#define PATIENCE	1000
+
+/* So often hits and runs are compared, until they are of one moment. */
+#define READINGS	20
+
+/* A hooked function. Frees come before allocations: what is recorded is sure to be seen going. */
+static const struct place {
+	const char *name;
+	const char *event;
+	const char *symbol;
+	const char *entry;
+	const char *ret;	/* program at its return; NULL for none */
+	bool required;
+	enum observer_call_of call;
+} places[] = {
+	{ "load driver", "init_module", "do_init_module", "init_module_entry", "start_return", false,
+	  OBSERVER_CALL_NONE },
+	/* rm_init_adapter() itself is in the part of the driver that has no place for a probe. */
+	{ "initialise adapter", "init_adapter", "nvidia:nv_open_device", "start_entry",
+	  "start_return", false, OBSERVER_CALL_NONE },
+	{ "set up GPU for managed memory", "retain_gpu", "nvidia_uvm:uvm_gpu_retain_by_uuid",
+	  "start_entry", "start_return", false, OBSERVER_CALL_NONE },
+	{ "free", "free", "nvidia:nv_free_system_pages", "free_pages_entry", NULL, true,
+	  OBSERVER_CALL_NONE },
+	{ "free contiguous", "free_contig", "nvidia:nv_free_contig_pages", "free_pages_entry", NULL,
+	  true, OBSERVER_CALL_NONE },
+	{ "allocate", "alloc", "nvidia:nv_alloc_pages", "alloc_pages_entry", "alloc_pages_return",
+	  true, OBSERVER_CALL_ALLOC },
+	{ "remove VA space", "free_va_space", "nvidia_uvm:uvm_va_space_destroy",
+	  "free_object_entry", NULL, false, OBSERVER_CALL_NONE },
+	{ "make VA space", "va_space", "nvidia_uvm:uvm_va_space_create", "va_space_entry",
+	  "object_return", false, OBSERVER_CALL_OBJECT },
+	{ "remove managed block", "free_block", "nvidia_uvm:uvm_va_block_destroy",
+	  "free_object_entry", NULL, false, OBSERVER_CALL_NONE },
+	{ "make managed block", "block", "nvidia_uvm:uvm_va_block_create", "block_entry",
+	  "object_return", false, OBSERVER_CALL_OBJECT },
+	{ "remove range", "free_range", "nvidia_uvm:uvm_va_range_destroy", "free_object_entry",
+	  NULL, false, OBSERVER_CALL_NONE },
+	{ "make external range", "external", "nvidia_uvm:uvm_va_range_create_external",
+	  "external_entry", "object_return", false, OBSERVER_CALL_OBJECT },
+	{ "free UVM pool", "free_pool", "nvidia_uvm:uvm_mem_free", "free_pages_entry", NULL, false,
+	  OBSERVER_CALL_NONE },
+	{ "allocate UVM pool", "pool", "nvidia_uvm:uvm_mem_alloc", "pool_entry", "pool_return",
+	  false, OBSERVER_CALL_POOL },
+	{ "free managed", "free_chunk", "nvidia_uvm:cpu_chunk_release", "free_chunk_entry", NULL,
+	  true, OBSERVER_CALL_NONE },
+	{ "allocate managed", "chunk", "nvidia_uvm:uvm_cpu_chunk_alloc", "chunk_entry",
+	  "chunk_return", true, OBSERVER_CALL_CHUNK },
+};
+
+#define PLACES		(sizeof(places) / sizeof(places[0]))
+_Static_assert(PLACES <= OBSERVER_HOOKS, "each has a row");
+
+struct observer {
+	struct observer_bpf *bpf;
+	struct observer_maps maps;
+	const char *folder;
+	unsigned int records;
+	char *why;
+	size_t size;
+	struct bpf_link *links[2 * PLACES + 1];
+	size_t nr_links;
+};
+
+static int silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level, (void)format, (void)args;
+	return 0;
+}
+
+__attribute__((format(printf, 2, 3)))
+static bool failed(struct observer *observer, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(observer->why, observer->size, format, args);
+	va_end(args);
+	return false;
+}
+
+/* --- events ------------------------------------------------------------------- */
+
+static const char *tracefs(void)
+{
+	static const char *const folders[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	char path[PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/kprobe_events", folders[i]);
+		if (access(path, W_OK) == 0)
+			return folders[i];
+	}
+	return NULL;
+}
+
+/* Returns 0 or a negative errno. */
+static int write_event(const char *text)
+{
+	char path[PATH_MAX];
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "%s/kprobe_events", tracefs());
+	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* The kernel lets go of an event some time after its last user has. */
+static void remove_event(const char *name)
+{
+	const struct timespec step = { .tv_nsec = 10000000 };
+	char text[NAME_MAX + 32];
+	int i;
+
+	snprintf(text, sizeof(text), "-:" GROUP "/%s", name);
+	for (i = 0; i < PATIENCE && write_event(text) == -EBUSY; i++)
+		nanosleep(&step, NULL);
+}
+
+static void remove_events(void)
+{
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	const struct dirent *entry;
+	DIR *dir;
+	int left;
+
+	snprintf(path, sizeof(path), "%s/events/" GROUP, tracefs());
+	/* What is removed changes what is read: it begins anew after each. */
+	do {
+		left = 0;
+		dir = opendir(path);
+		if (!dir)
+			return;
+		while (!left && (entry = readdir(dir))) {
+			/* Beside the events, which are folders, are the group's own files. */
+			if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+				continue;
+			snprintf(name, sizeof(name), "%s", entry->d_name);
+			left = 1;
+		}
+		closedir(dir);
+		if (left) {
+			remove_event(name);
+			snprintf(path, sizeof(path), "%s/events/" GROUP "/%s", tracefs(), name);
+			left = access(path, F_OK) != 0;
+			snprintf(path, sizeof(path), "%s/events/" GROUP, tracefs());
+		}
+	} while (left);
+}
+
+static int event_id(const char *name)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	int id = -1;
+
+	snprintf(path, sizeof(path), "%s/events/" GROUP "/%s/id", tracefs(), name);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &id) != 1)
+		id = -1;
+	fclose(file);
+	return id;
+}
+
+/* How often an event was hit, by all that is told of it. */
+static bool hits_of(const char *event, __u64 *hits)
+{
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	unsigned long long found, missed;
+	FILE *file;
+	bool is_there = false;
+
+	snprintf(path, sizeof(path), "%s/kprobe_profile", tracefs());
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (!is_there && fscanf(file, "%255s %llu %llu", name, &found, &missed) == 3)
+		is_there = !strcmp(name, event);
+	fclose(file);
+	*hits = found;
+	return is_there;
+}
+
+/* How often the program ran for one of its places. */
+static bool runs_at(const struct observer *observer, __u32 place, __u64 *runs)
+{
+	const int processors = libbpf_num_possible_cpus();
+	__u64 *values;
+	bool read;
+	int i;
+
+	if (processors <= 0)
+		return false;
+	values = calloc((size_t)processors, sizeof(*values));
+	if (!values)
+		return false;
+	read = !bpf_map_lookup_elem(observer->maps.runs, &place, values);
+	for (*runs = 0, i = 0; i < processors; i++)
+		*runs += values[i];
+	free(values);
+	return read;
+}
+
+/*
+ * Hits before the program was attached are of what was allocated before, not missed. Each reading
+ * is of a moment of its own: it counts where no hit came in between.
+ */
+static __u64 skipped_before(const struct observer *observer, const char *event, __u32 place)
+{
+	__u64 before = 0, after = 0, runs = 0;
+	int i;
+
+	for (i = 0; i < READINGS; i++) {
+		if (!hits_of(event, &before) || !before)
+			return 0;
+		/* Those that are under way end. */
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+		if (!runs_at(observer, place, &runs) || !hits_of(event, &after))
+			return 0;
+		if (before == after)
+			break;
+	}
+	return after > runs ? after - runs : 0;
+}
+
+/* --- attaching ---------------------------------------------------------------- */
+
+static bool keep(struct observer *observer, struct bpf_link *link, const char *name)
+{
+	char path[PATH_MAX];
+	int err;
+
+	snprintf(path, sizeof(path), "%s/link_%s", observer->folder, name);
+	err = bpf_link__pin(link, path);
+	if (err) {
+		bpf_link__destroy(link);
+		return failed(observer, "%s can't be made: %s", path, strerror(-err));
+	}
+	observer->links[observer->nr_links++] = link;
+	return true;
+}
+
+/* Makes an event and attaches a program to it. Sets *error where there is no such function. */
+static bool attach(struct observer *observer, const struct place *place, bool at_return,
+		   __u32 index, struct observer_hook *row, int *error)
+{
+	const char *const name = at_return ? place->ret : place->entry;
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(observer->bpf->obj, name);
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.wakeup_events = 1,
+	};
+	char event[64], text[256], kind[16] = "p";
+	/* By which the program knows which of its places it runs at. */
+	LIBBPF_OPTS(bpf_perf_event_opts, options,
+		    .bpf_cookie = at_return ? OBSERVER_HOOKS + index : index);
+	struct bpf_link *link;
+	int fd, id;
+
+	if (at_return)
+		snprintf(kind, sizeof(kind), "r%d", RETURNS);
+	snprintf(event, sizeof(event), "%s%s", row->event, at_return ? "_ret" : "");
+	snprintf(text, sizeof(text), "%s:" GROUP "/%s %s", kind, event, place->symbol);
+	*error = -write_event(text);
+	if (*error)
+		return true;
+	id = event_id(event);
+	if (id < 0)
+		return failed(observer, "tracefs has no id for the event %s", event);
+	attr.config = (__u64)id;
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return failed(observer, "the event %s can't be opened: %s", event, strerror(errno));
+	link = bpf_program__attach_perf_event_opts(program, fd, &options);
+	if (!link) {
+		failed(observer, "a program can't be attached to %s: %s", event, strerror(errno));
+		close(fd);
+		return false;
+	}
+	row->skipped[at_return] = skipped_before(observer, event, (__u32)options.bpf_cookie);
+	return keep(observer, link, event);
+}
+
+static bool hook(struct observer *observer, __u32 index)
+{
+	const struct place *place = &places[index];
+	struct observer_hook row = {
+		.required = place->required,
+		.call = place->call,
+		.has_return = place->ret != NULL,
+	};
+	int error = 0;
+
+	snprintf(row.name, sizeof(row.name), "%s", place->name);
+	snprintf(row.symbol, sizeof(row.symbol), "%s%s", strchr(place->symbol, ':') ? "" : "kernel:",
+		 place->symbol);
+	/* The kernel's table of hits and misses has the events of all, by their names alone. */
+	snprintf(row.event, sizeof(row.event), GROUP "_%s", place->event);
+	/* The return first: an entry whose return isn't seen would be in nobody's account. */
+	if (place->ret && !attach(observer, place, true, index, &row, &error))
+		return false;
+	if (!error && !attach(observer, place, false, index, &row, &error))
+		return false;
+	row.error = (__u32)error;
+	if (bpf_map_update_elem(observer->maps.hooks, &index, &row, BPF_ANY))
+		return failed(observer, "the map of hooks can't be written: %s", strerror(errno));
+	return true;
+}
+
+/* --- starting ----------------------------------------------------------------- */
+
+static __u32 series_of(const char *module)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	__u32 number = 0;
+
+	snprintf(path, sizeof(path), "/sys/module/%s/version", module);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%u", &number) != 1)
+		number = 0;
+	fclose(file);
+	return number;
+}
+
+static bool begin(struct observer *observer)
+{
+	const __u64 root = OBSERVER_ROOT_ID;
+	struct observer_account account = { .refs = 1 };
+	struct observer_totals totals = {
+		.version = OBSERVER_VERSION,
+		.nvidia_series = series_of("nvidia"),
+		.uvm_series = series_of("nvidia_uvm"),
+	};
+	struct timespec now;
+	__u32 zero = 0;
+	long page = sysconf(_SC_PAGESIZE);
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	totals.since_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
+	while (page > 1) {
+		page >>= 1;
+		totals.page_shift++;
+	}
+	if (bpf_map_update_elem(observer->maps.accounts, &root, &account, BPF_ANY) ||
+	    bpf_map_update_elem(observer->maps.totals, &zero, &totals, BPF_ANY))
+		return failed(observer, "the maps can't be written: %s", strerror(errno));
+	return true;
+}
+
+/* As systemd mounts it at boot, and bpftool where nothing has. */
+static bool mount_bpffs(struct observer *observer)
+{
+	char place[PATH_MAX];
+	struct statfs there;
+	char *name;
+
+	snprintf(place, sizeof(place), "%s", observer->folder);
+	name = strrchr(place, '/');
+	if (name)
+		*name = '\0';
+	if (statfs(place, &there))
+		return failed(observer, "%s can't be looked at: %s; has the kernel no BPF file system?",
+			      place, strerror(errno));
+	if (there.f_type == BPF_FS_MAGIC)
+		return true;
+	if (mount("bpf", place, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700"))
+		return failed(observer, "no bpffs is mounted at %s, and it can't be: %s", place,
+			      strerror(errno));
+	return true;
+}
+
+static bool pin_maps(struct observer *observer)
+{
+	const struct {
+		int fd;
+		const char *name;
+	} maps[] = {
+		{ observer->maps.accounts, "accounts" }, { observer->maps.clients, "clients" },
+		{ observer->maps.records, "records" },   { observer->maps.totals, "totals" },
+		{ observer->maps.hooks, "hooks" },       { observer->maps.calls, "calls" },
+		{ observer->maps.runs, "runs" },
+	};
+	char path[PATH_MAX];
+	size_t i;
+
+	if (mkdir(observer->folder, 0700) && errno != EEXIST)
+		return failed(observer, "%s can't be made: %s", observer->folder, strerror(errno));
+	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", observer->folder, maps[i].name);
+		if (bpf_obj_pin(maps[i].fd, path))
+			return failed(observer, "%s can't be made: %s", path, strerror(errno));
+	}
+	return true;
+}
+
+static bool start(struct observer *observer)
+{
+	struct bpf_link *link;
+	__u32 i;
+	int err;
+
+	if (!tracefs())
+		return failed(observer, "tracefs is not mounted, or has no kprobe events: mount -t tracefs tracefs /sys/kernel/tracing");
+	remove_events();
+	observer->bpf = observer_bpf__open();
+	if (!observer->bpf)
+		return failed(observer, "the BPF programs can't be opened: %s", strerror(errno));
+	err = bpf_map__set_max_entries(observer->bpf->maps.records, observer->records);
+	if (!err)
+		err = observer_bpf__load(observer->bpf);
+	if (err)
+		return failed(observer, "the kernel doesn't take the BPF programs: %s%s", strerror(-err),
+			      err == -EPERM ? " (is it locked down for confidentiality?)" : "");
+	observer->maps.accounts = bpf_map__fd(observer->bpf->maps.accounts);
+	observer->maps.clients = bpf_map__fd(observer->bpf->maps.clients);
+	observer->maps.records = bpf_map__fd(observer->bpf->maps.records);
+	observer->maps.totals = bpf_map__fd(observer->bpf->maps.totals);
+	observer->maps.hooks = bpf_map__fd(observer->bpf->maps.hooks);
+	observer->maps.calls = bpf_map__fd(observer->bpf->maps.calls);
+	observer->maps.runs = bpf_map__fd(observer->bpf->maps.runs);
+	if (!begin(observer) || !mount_bpffs(observer) || !pin_maps(observer))
+		return false;
+	link = bpf_program__attach(observer->bpf->progs.cgroup_rmdir);
+	if (!link)
+		return failed(observer, "the tracepoint cgroup_rmdir can't be followed: %s",
+			      strerror(errno));
+	if (!keep(observer, link, "cgroup_rmdir"))
+		return false;
+	for (i = 0; i < PLACES; i++)
+		if (!hook(observer, i))
+			return false;
+	return true;
+}
+
+int umacct_observer_begin(const char *folder, unsigned int records, char *why, size_t size)
+{
+	struct observer observer = {
+		.folder = folder,
+		.records = records,
+		.why = why,
+		.size = size,
+	};
+	bool begun;
+	size_t i;
+
+	libbpf_set_print(silent);
+	begun = start(&observer);
+	for (i = 0; i < observer.nr_links; i++) {
+		/* It is pinned. */
+		bpf_link__disconnect(observer.links[i]);
+		bpf_link__destroy(observer.links[i]);
+	}
+	if (observer.bpf)
+		observer_bpf__destroy(observer.bpf);
+	if (begun)
+		return 0;
+	umacct_observer_end(folder);
+	return -1;
+}
+
+int umacct_observer_end(const char *folder)
+{
+	char path[PATH_MAX];
+	const struct dirent *entry;
+	DIR *dir = opendir(folder);
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (unlink(path))
+			err = -errno;
+	}
+	closedir(dir);
+	/* An empty folder, and events that nobody uses, do no harm where a service may not remove them. */
+	rmdir(folder);
+	if (!err && tracefs())
+		remove_events();
+	return err;
+}

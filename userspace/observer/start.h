@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Loads the BPF programs and attaches them, through libbpf: what libumacct-observer.so is for.
+ * It is a library of its own, loaded when it is needed, as libbpf isn't otherwise. Readers of
+ * maps that are pinned do without it.
+ */
+#ifndef UMACCT_OBSERVER_START_H
+#define UMACCT_OBSERVER_START_H
+
+#include <stddef.h>
+
+/* The maps that readers want, as file descriptors of the observer's. */
+struct observer_maps {
+	int accounts;
+	int clients;
+	int records;
+	int totals;
+	int hooks;
+	int calls;
+	int runs;
+};
+
+/*
+ * Begins to count: what runs is pinned in a folder of bpffs, and goes on without its maker.
+ * Of allocations that live at once, no more than so many are known.
+ * Returns 0; or -1, and fills in why it can't.
+ */
+int umacct_observer_begin(const char *folder, unsigned int records, char *why, size_t size);
+
+/*
+ * Ends what is pinned in a folder, and removes that if the caller may. Returns 0, or a negative
+ * errno where some of it is left.
+ */
+int umacct_observer_end(const char *folder);
+
+#endif /* UMACCT_OBSERVER_START_H */
