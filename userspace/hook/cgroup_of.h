@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// The cgroup of a container that is being made, and that it still is the same one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "hook/state.h"
+#include "lib/host/cgroup.h"
+#include "lib/host/file_descriptor.h"
+
+namespace umacct::hook {
+
+class ContainerCgroup {
+public:
+    /// Throws Error (failed) where the container's process is gone, or is in no cgroup of the
+    /// container's own.
+    ContainerCgroup(const Cgroups &cgroups, const std::filesystem::path &proc,
+                    const ContainerState &state);
+
+    const std::string &path() const { return path_; }
+
+    std::uint64_t id() const { return id_; }
+
+    /// The process is in it, and its path still means the cgroup of that id.
+    bool is_still_it() const;
+
+private:
+    /// Of the process that was opened: one that has its pid later is another.
+    std::string read_path() const;
+
+    const Cgroups &cgroups_;
+    FileDescriptor process_;
+    std::string inner_; ///< the process's, which the container's is at or above
+    std::string path_;
+    std::uint64_t id_ = 0;
+};
+
+} // namespace umacct::hook
