@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kubernetes/node.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "lib/error.h"
+#include "lib/module/health.h"
+#include "tool/containers/runtimes.h"
+
+namespace umacct::kubernetes {
+
+namespace {
+
+/// Those that kubelet has containers made by.
+constexpr std::array runtimes{"containerd", "crio"};
+
+std::string why_not(const Status &status, const std::filesystem::path &root) {
+    for (const Problem &problem : problems(status)) {
+        // An allocation in no account is a figure that is off, not a limit that is.
+        if (problem.fatal && problem.check != "untracked")
+            return problem.text;
+    }
+    if (std::ranges::none_of(runtimes, [&](const char *name) {
+            const auto *runtime = containers::find_runtime(name);
+            return runtime != nullptr && containers::is_set_up(*runtime, root);
+        }))
+        return "no runtime of this node is set up to run umacct-hook; 'umacct setup containerd', "
+               "or "
+               "crio, does that";
+    return "";
+}
+
+} // namespace
+
+Offer Node::look() {
+    try {
+        const Status status = connection_.loaded().status();
+        const std::uint64_t total = machine_.meminfo(status).total();
+
+        return {.memory = total - std::min(total, status.reserve),
+                .unit = unit_,
+                .why_not = why_not(status, machine_.root())};
+    } catch (const Error &error) {
+        // It may be loaded later, or be another then.
+        connection_.reset();
+        return {.memory = machine_.meminfo().total(), .unit = unit_, .why_not = error.what()};
+    }
+}
+
+} // namespace umacct::kubernetes

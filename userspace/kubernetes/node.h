@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What this node has to offer to Kubernetes: its memory, as far as limits hold on it.
+#pragma once
+
+#include <cstdint>
+
+#include "kubernetes/devices.h"
+#include "lib/machine.h"
+#include "lib/module/module.h"
+
+namespace umacct::kubernetes {
+
+class Node {
+public:
+    /// unit: of a device, in bytes.
+    Node(Connection &connection, const Machine &machine, std::uint64_t unit)
+        : connection_(connection), machine_(machine), unit_(unit) {}
+
+    /// The machine's memory without its reserve. Throws Error where that can't be read.
+    Offer look();
+
+private:
+    Connection &connection_;
+    const Machine &machine_;
+    std::uint64_t unit_;
+};
+
+} // namespace umacct::kubernetes
