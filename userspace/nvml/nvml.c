@@ -141,7 +141,7 @@ static bool is_discrete(struct nvml_device *device)
 /*
  * Can the real library not tell the device's memory? It can't where it says so, and where it
  * says nothing: a total of zero. It is wrong where a device that has no memory of its own has
- * less than half of the machine's: the memory is shared, and all of it can be had.
+ * less than half of the machine's: the memory is shared, and all of it is available.
  */
 static bool is_unknown(struct nvml_device *device, int result, unsigned long long total)
 {

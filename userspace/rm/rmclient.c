@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define CLASS_CLIENT		0x0041
+#define CLASS_EVENT		0x0079
 #define CLASS_MEMORY_DEVICELESS	0x90ce
 
 /* Cached CPU mapping: anything else makes x86 change the memory's attributes. */
@@ -73,8 +74,24 @@ struct rm_memory_params {
 	uint32_t pad2;
 };
 
+struct rm_event_params {
+	uint32_t client;
+	uint32_t source;
+	uint32_t class;
+	uint32_t index;
+	uint64_t data;
+};
+
+struct rm_event_file_args {
+	uint32_t root;
+	uint32_t device;
+	uint32_t fd;
+	uint32_t status;
+};
+
 #define IOCTL_FREE	_IOWR('F', 0x29, struct rm_free_args)
 #define IOCTL_ALLOC	_IOWR('F', 0x2b, struct rm_alloc_args)
+#define IOCTL_EVENT	_IOWR('F', 0xce, struct rm_event_file_args)
 #define IOCTL_MAP	_IOWR('F', 0x4e, struct rm_map_args)
 
 static int alloc_object(int fd, struct rm_alloc_args *args)
@@ -122,6 +139,35 @@ int rm_alloc(const struct rm_client *client, uint32_t handle, uint64_t size)
 		.parent = client->root,
 		.handle = handle,
 		.class = CLASS_MEMORY_DEVICELESS,
+		.params = (uintptr_t)&params,
+		.params_size = sizeof(params),
+	};
+
+	return alloc_object(client->fd, &args);
+}
+
+int rm_event_file(const struct rm_client *client)
+{
+	struct rm_event_file_args args = { .root = client->root, .fd = client->fd };
+
+	if (ioctl(client->fd, IOCTL_EVENT, &args))
+		return -errno;
+	return args.status;
+}
+
+int rm_alloc_event(const struct rm_client *client, uint32_t handle)
+{
+	struct rm_event_params params = {
+		.client = client->root,
+		.source = client->root,
+		.class = CLASS_EVENT,
+		.data = client->fd,
+	};
+	struct rm_alloc_args args = {
+		.root = client->root,
+		.parent = client->root,
+		.handle = handle,
+		.class = CLASS_EVENT,
 		.params = (uintptr_t)&params,
 		.params_size = sizeof(params),
 	};

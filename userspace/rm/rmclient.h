@@ -38,6 +38,10 @@ void rm_close(struct rm_client *client);
 int rm_alloc(const struct rm_client *client, uint32_t handle, uint64_t size);
 int rm_free(const struct rm_client *client, uint32_t handle);
 
+/* Objects that have no memory: events of the client's, once its file is to be told of them. */
+int rm_event_file(const struct rm_client *client);
+int rm_alloc_event(const struct rm_client *client, uint32_t handle);
+
 int rm_map(const struct rm_client *client, uint32_t handle, size_t size,
 	   struct rm_mapping *mapping);
 int rm_unmap(struct rm_mapping *mapping);

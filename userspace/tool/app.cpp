@@ -44,7 +44,7 @@ int print_version(Session &session) {
 
     // The tool has its version wherever it runs, in a sandbox too.
     try {
-        module_version = session.module().status().module_version;
+        module_version = session.connection.loaded().status().module_version;
     } catch (const Error &error) {
         if (error.failure() != Failure::missing)
             without = fmt::format("unknown: {}", error.what());

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lib/settings.h"
 #include "lib/units.h"
 
 namespace umacct::tool {
@@ -24,34 +25,55 @@ void request_change(const std::string &subject, const AttributeNames &names,
     }
 }
 
-void add_limit_options(CLI::App &verb, LimitOptions &options) {
-    verb.add_option("--soft", options.soft, "size above which an event is sent; max for none")
-        ->type_name("SIZE");
-    verb.add_option("--hard", options.hard,
-                    "size that nothing may exceed, or a share of the machine's; max for none")
-        ->type_name("SIZE");
-    verb.add_option("--throttle", options.throttle,
-                    "longest delay of one call above the soft limit, such as 50ms; off for none")
-        ->type_name("TIME");
+void add_setting_options(CLI::App &verb, SettingOptions &options) {
+    for_each_setting([&](const auto &setting) {
+        const std::string option = setting.option;
+        const std::uint16_t attribute = setting.attribute;
+
+        if (!option.starts_with("--"))
+            return;
+        if (setting.kind == SettingKind::flag) {
+            const auto add = [&](const std::string &name, const char *help, bool value) {
+                return verb.add_flag_callback(
+                    name, [&options, attribute, value] { options.flags[attribute] = value; }, help);
+            };
+
+            add(option, setting.help, true)
+                ->excludes(add("--no" + option.substr(1), setting.help_off, false));
+            return;
+        }
+        verb.add_option_function<std::string>(
+                option,
+                [&options, attribute](const std::string &text) {
+                    options.values[attribute] = text;
+                },
+                setting.help)
+            ->type_name(setting.kind == SettingKind::time ? "TIME" : "SIZE");
+    });
 }
 
 std::uint64_t parse_machine_size(std::string_view text, const Machine &machine) {
     return parse_size_of(text, text.ends_with('%') ? machine.meminfo().total() : 0);
 }
 
-AccountChange parse_limits(const LimitOptions &options, const Machine &machine) {
-    AccountChange change;
-    const auto limit = [&](const std::string &text) {
-        return text.ends_with('%') ? parse_machine_size(text, machine) : parse_limit(text);
-    };
+AccountChange parse_settings(const SettingOptions &options, const Machine &machine) {
+    WrittenSettings written;
 
-    if (options.soft)
-        change.soft = read_argument("--soft", *options.soft, limit);
-    if (options.hard)
-        change.hard = read_argument("--hard", *options.hard, limit);
-    if (options.throttle)
-        change.throttle_ns = read_argument("--throttle", *options.throttle, parse_time);
-    return change;
+    for_each_setting([&]<class Change, class Value, class Neutral>(
+                         const Setting<Change, Value, Neutral> &setting) {
+        if constexpr (std::is_same_v<Value, bool>) {
+            if (const auto flag = options.flags.find(setting.attribute);
+                flag != options.flags.end())
+                written.exact.*setting.change = flag->second;
+        } else if (const auto text = options.values.find(setting.attribute);
+                   text != options.values.end()) {
+            read_argument(setting.option, text->second, [&](const std::string &value) {
+                written.read(setting, value);
+                return true;
+            });
+        }
+    });
+    return written.on(written.has_shares() ? machine.meminfo().total() : 0);
 }
 
 void add_examples(CLI::App &verb, const std::string &lines) {

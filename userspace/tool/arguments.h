@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,18 +42,17 @@ void request_change(const std::string &subject, const AttributeNames &names,
 constexpr const char *target_help = "cgroup path, unit, container, pod or pid";
 constexpr const char *subtree_help = "only this cgroup and what is below it";
 
-/// Limits as the user wrote them; none where the option wasn't given.
-struct LimitOptions {
-    std::optional<std::string> soft;
-    std::optional<std::string> hard;
-    std::optional<std::string> throttle;
+/// Settings of an account as the user wrote them, by attribute; none where the option wasn't given.
+struct SettingOptions {
+    std::map<std::uint16_t, std::string> values;
+    std::map<std::uint16_t, bool> flags;
 };
 
-/// --soft, --hard and --throttle.
-void add_limit_options(CLI::App &verb, LimitOptions &options);
+/// An option for each setting that has one: --hard, --soft, --throttle, --view and --no-view.
+void add_setting_options(CLI::App &verb, SettingOptions &options);
 
 /// Throws Error (usage) that names the option. A share, such as 50%, is of the machine's memory.
-AccountChange parse_limits(const LimitOptions &options, const Machine &machine);
+AccountChange parse_settings(const SettingOptions &options, const Machine &machine);
 
 /// "8G" or "10%": of the machine's memory. Throws Error (usage).
 std::uint64_t parse_machine_size(std::string_view text, const Machine &machine);

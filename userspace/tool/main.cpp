@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/module/transport.h"
+#include "lib/observer/observer.h"
 #include "tool/app.h"
 #include "tool/top/terminal.h"
 
@@ -33,14 +34,15 @@ int main(int argc, char **argv) {
                         variable("TERM") != "dumb";
 
     std::setlocale(LC_CTYPE, "");
-    return umacct::tool::run_tool(argc, argv,
-                                  {.connect = umacct::connect_netlink,
-                                   .output = {.out = std::cout,
-                                              .err = std::cerr,
-                                              .colour = colour,
-                                              .terminal = terminal,
-                                              .width = terminal ? terminal_width() : 0},
-                                   .open_terminal = [colour] {
-                                       return umacct::tool::open_curses_terminal(colour, std::cerr);
-                                   }});
+    return umacct::tool::run_tool(
+        argc, argv,
+        {.connect = umacct::connect_netlink,
+         .output = {.out = std::cout,
+                    .err = std::cerr,
+                    .colour = colour,
+                    .terminal = terminal,
+                    .width = terminal ? terminal_width() : 0},
+         .open_terminal =
+             [colour] { return umacct::tool::open_curses_terminal(colour, std::cerr); },
+         .observe = umacct::pinned_observer});
 }

@@ -35,7 +35,7 @@ std::optional<Account> nearest_above(Module &module, const Cgroups &cgroups, std
 } // namespace
 
 Session::Session(const Surroundings &surroundings)
-    : connection(surroundings.connect),
+    : connection(surroundings.connect, surroundings.observe),
       machine(surroundings.output.proc, surroundings.root, surroundings.connect),
       output(surroundings.output),
       open_terminal(surroundings.open_terminal) {}

@@ -26,6 +26,7 @@ struct Surroundings {
     Output output;
     std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
     OpenTerminal open_terminal = {};
+    Connection::Connect observe = {}; ///< who answers where the module isn't loaded
 };
 
 struct Session {
@@ -37,7 +38,8 @@ struct Session {
     OpenTerminal open_terminal;
     std::vector<std::string> command; ///< the words of a command line that are another program's
 
-    /// Connects on first use. Throws Error: missing when the module isn't loaded.
+    /// Connects on first use. Throws Error: missing when neither the module nor the observer
+    /// answers.
     Module &module() { return connection.module(); }
 };
 

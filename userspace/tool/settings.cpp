@@ -2,6 +2,7 @@
 #include "tool/settings.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -73,6 +74,22 @@ int list_accounts(Session &session, const std::optional<std::string> &target,
     return 0;
 }
 
+namespace {
+
+/// What the guarantees of others come to, beside what there is.
+std::string how_much_is_kept(Module &module, const Target &target) {
+    const Status status = module.status();
+    std::uint64_t others = 0;
+
+    for (const Account &account : module.accounts())
+        others += account.id == target.id ? 0 : account.keep;
+    return fmt::format("others are guaranteed {}, and the machine has {}, with a reserve of {}",
+                       format_size(others), format_size(status.memory_total.value_or(0)),
+                       format_size(status.reserve));
+}
+
+} // namespace
+
 Enforcement set_account(Module &module, const Target &target, const AccountChange &change,
                         const char *argument) {
     Enforcement made;
@@ -81,7 +98,16 @@ Enforcement set_account(Module &module, const Target &target, const AccountChang
     for_each_setting([&](const auto &setting) {
         names.emplace_back(setting.attribute, argument != nullptr ? argument : setting.option);
     });
-    request_change(target.path, names, [&] { made = module.set_account(target.id, change); });
+    request_change(target.path, names, [&] {
+        try {
+            made = module.set_account(target.id, change);
+        } catch (const RequestError &error) {
+            if (error.attribute() != UMACCT_A_ACCOUNT_KEEP || error.code() != ENOSPC)
+                throw;
+            throw Error(error.failure(), fmt::format("{}: --keep: {}", target.path, error.what()),
+                        how_much_is_kept(module, target));
+        }
+    });
     return made;
 }
 
@@ -138,11 +164,10 @@ bool is_unenforced(const Enforcement &made) {
 
 int report_enforcement(const Output &output, const Enforcement &made) {
     if (made.driver_state == UMACCT_DRIVER_ABSENT)
-        output.note("the driver is not loaded: it holds from when it is");
+        output.note("the driver is not loaded; the setting takes effect once it is");
     if (!is_unenforced(made))
         return 0;
-    fmt::print(output.err,
-               "umacct: it is set, and nothing enforces it: {}\nhint: see 'umacct doctor'\n",
+    fmt::print(output.err, "umacct: set, but not enforced: {}\nhint: see 'umacct doctor'\n",
                printable(made.reason));
     return exit_not_enforced;
 }

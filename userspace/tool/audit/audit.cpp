@@ -2,6 +2,7 @@
 #include "tool/audit/statement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -33,14 +34,20 @@ constexpr int bar_width = 72;             ///< on a wide terminal, and where the
 
 struct Options {
     std::optional<std::string> target;
+    bool machine = false; ///< alone
     std::optional<std::string> diff;
     std::optional<std::string> svg;
 };
 
 struct Audit {
     Statement machine;
-    std::uint64_t available = 0;
     std::uint64_t pinned = 0;
+    std::uint64_t huge_free = 0; ///< of the huge pages that are set aside
+    std::uint64_t cma_total = 0;
+    std::uint64_t cma_free = 0;
+    bool cma_known = true;                 ///< what of them devices have
+    std::uint64_t kept = 0;                ///< by guarantees, of what is available
+    std::optional<std::uint64_t> since_ns; ///< where the observer counts: since when
     SlabBookkeeping in_slab;
     std::optional<std::uint64_t> in_vmalloc; ///< bytes of the driver's bookkeeping
     bool page_pools = false;
@@ -93,7 +100,8 @@ std::vector<Account> audited_accounts(Module &module, const Machine &machine,
 
 Audit make_audit(Module &module, const Machine &machine, const Output &output,
                  const Options &options) {
-    const std::vector<Account> accounts = options.target
+    const std::vector<Account> accounts = options.machine ? std::vector<Account>()
+                                          : options.target
                                               ? audited_accounts(module, machine, *options.target)
                                               : audited_accounts(module, machine);
     const std::uint64_t slack = counter_slack();
@@ -105,11 +113,14 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
                              machine.cgroups().keyed(account.path, "memory.stat"), slack));
     }
 
-    const std::vector<Client> clients = module.clients();
-    for (const Account &account : accounts)
-        audit.processes.push_back(first_process(machine, account.path, clients));
+    if (!accounts.empty()) {
+        const std::vector<Client> clients = module.clients();
+
+        for (const Account &account : accounts)
+            audit.processes.push_back(first_process(machine, account.path, clients));
+    }
     // They are of no cgroup's subtree alone.
-    if (!options.target)
+    if (!options.target && !options.machine)
         audit.files = holding_files(machine);
     const Status status = module.status();
     output.warn_if_degraded(status);
@@ -122,9 +133,22 @@ Audit make_audit(Module &module, const Machine &machine, const Output &output,
     std::ifstream vmstat(machine.proc() / "vmstat");
     std::ifstream slabinfo(machine.proc() / "slabinfo");
     std::ifstream vmallocinfo(machine.proc() / "vmallocinfo");
-    audit.machine = machine_statement(memory, pages_in_cpu_lists(zoneinfo) * page_size(), status);
-    audit.available = memory.available();
-    audit.pinned = pinned_pages(vmstat) * page_size();
+    const Watermarks watermarks = Watermarks::read(zoneinfo, page_size());
+    const VmCounters counters = VmCounters::read(vmstat);
+    const auto devices = pages_of_devices(machine.root() / "sys/kernel/mm/cma");
+    audit.machine = machine_statement(memory, watermarks,
+                                      {.free_lists = watermarks.free_lists,
+                                       .zspages = counters.zspages * page_size(),
+                                       .cma = devices.value_or(0) * page_size()},
+                                      status);
+    audit.pinned = counters.pinned * page_size();
+    audit.huge_free = memory.bytes("HugePages_Free") * memory.bytes("Hugepagesize");
+    audit.cma_total = memory.bytes("CmaTotal");
+    audit.cma_free = memory.bytes("CmaFree");
+    audit.cma_known = devices || audit.cma_total == 0;
+    audit.kept = status.kept;
+    if (status.has(UMACCT_STATUS_OBSERVER))
+        audit.since_ns = status.since_ns;
     audit.in_slab = bookkeeping_in_slab(slabinfo, machine.root() / "sys/kernel/slab");
     audit.in_vmalloc = in_bytes(bookkeeping_in_vmalloc(vmallocinfo));
     audit.page_pools = status.has(UMACCT_STATUS_PAGE_POOLS);
@@ -151,6 +175,30 @@ Json machine_json(const Statement &machine) {
         json[key_of(form)] = machine[form.part];
     if (!machine.pools_known)
         json[pools_key] = nullptr;
+    return json;
+}
+
+/// Its members but the first and the last two are what MemAvailable is the sum of.
+Json available_json(const AvailableStatement &it) {
+    return {{"memory_available_bytes", it.available},
+            {"free_bytes", it.free},
+            {"reserve_bytes", it.reserve},
+            {"file_bytes", it.file},
+            {"file_kept_bytes", it.file_kept},
+            {"slab_bytes", it.slab},
+            {"slab_kept_bytes", it.slab_kept},
+            {"other_bytes", it.other},
+            {"rest_bytes", it.rest},
+            {"locked_file_bytes", it.locked_file}};
+}
+
+/// What each part takes that isn't available.
+Json taken_json(const Statement &machine) {
+    Json json = {{"total_bytes", static_cast<std::int64_t>(machine.total) -
+                                     static_cast<std::int64_t>(machine.available.available)}};
+
+    for (const PartForm &form : part_forms())
+        json[key_of(form)] = machine.taken(form.part);
     return json;
 }
 
@@ -188,8 +236,14 @@ Json audit_json(const Owners &owners, const Audit &audit) {
         cgroups.back()["process"] = holder_json(audit.processes[i]);
     }
     return {{"machine", machine_json(audit.machine)},
-            {"available_bytes", audit.available},
+            {"available_bytes", audit.machine.available.available},
+            {"available", available_json(audit.machine.available)},
+            {"taken", taken_json(audit.machine)},
+            {"huge_pages_free_bytes", audit.huge_free},
+            {"cma_total_bytes", audit.cma_total},
+            {"cma_free_bytes", audit.cma_free},
             {"pinned_bytes", audit.pinned},
+            {"kept_bytes", audit.kept},
             {"bookkeeping_slab_bytes", number_or_null(in_bytes(audit.in_slab.pages))},
             {"bookkeeping_slab_partial", audit.in_slab.partial},
             {"bookkeeping_vmalloc_bytes", number_or_null(audit.in_vmalloc)},
@@ -261,6 +315,31 @@ Json difference(const Json &later, const Json &earlier, const Json &keys) {
     return result;
 }
 
+/// Where MemAvailable went: by how much each part took more of it. Null where the earlier audit
+/// doesn't have it.
+Json available_difference(const Json &later, const Json &earlier) {
+    const auto fell = [](const Json &audit) { return number_of(audit, "available_bytes"); };
+    const auto rest = [](const Json &audit) {
+        const auto found = audit.find("available");
+
+        return found != audit.end() ? number_of(*found, "rest_bytes").value_or(0) : 0;
+    };
+
+    if (!earlier.contains("taken") || !earlier["taken"].is_object() || !fell(earlier))
+        return nullptr;
+    const Json taken = difference(later["taken"], earlier["taken"], later["taken"]);
+    const std::int64_t change = difference(*fell(later), *fell(earlier));
+    // What isn't known of it: no counter has it, or it was read at another moment.
+    const auto magnitude = [](std::int64_t bytes) { return std::abs(static_cast<double>(bytes)); };
+    const double unknown =
+        magnitude(number_of(taken, key_of(form_of(Part::unexplained))).value_or(0)) +
+        magnitude(difference(rest(later), rest(earlier)));
+    const double accounted =
+        change == 0 ? 100 : std::max(0.0, 100 - 100 * unknown / magnitude(change));
+
+    return {{"change_bytes", change}, {"accounted_percent", accounted}, {"taken", taken}};
+}
+
 /// Of whole audits; a cgroup that is in one of them only counts as nothing in the other.
 Json audit_difference(const Json &later, const Json &earlier) {
     const Json figures = figures_json({});
@@ -278,7 +357,9 @@ Json audit_difference(const Json &later, const Json &earlier) {
                                   {"verdict_before", verdict_of(before[path])},
                                   {"verdict", verdict_of(now[path])}},
                                  difference(now[path], before[path], figures)));
-    return {{"machine", machine}, {"cgroups", cgroups}};
+    return {{"machine", machine},
+            {"available", available_difference(later, earlier)},
+            {"cgroups", cgroups}};
 }
 
 // --- text ---------------------------------------------------------------------
@@ -307,6 +388,34 @@ std::string bar_of(const Statement &machine, std::size_t width) {
     return bar;
 }
 
+/// What makes MemAvailable, and what of memory that looks available isn't in it.
+void print_available(const Output &output, const Audit &audit) {
+    const AvailableStatement &it = audit.machine.available;
+    const auto less = [](std::uint64_t bytes, const char *why) {
+        return bytes == 0 ? "" : fmt::format(" less {} {}", format_size(bytes), why);
+    };
+
+    fmt::print(output.out, "  That is: of free memory {}{}; of page cache {}{}; of slab {}{}{}\n",
+               format_size(it.free), less(it.reserve, "that the kernel keeps for itself"),
+               format_size(it.file), less(it.file_kept, "that stays under the watermarks"),
+               format_size(it.slab), less(it.slab_kept, "likewise"),
+               it.other == 0 ? "" : "; of drivers " + format_size(it.other));
+    if (it.locked_file > 0)
+        fmt::print(output.out,
+                   "  Not in it: {} of page cache that can't be given back: locked, of a file "
+                   "system in memory, or secret\n",
+                   format_size(it.locked_file));
+    if (audit.machine[Part::hugetlb] > 0)
+        fmt::print(output.out, "  Not in it: huge pages, {} of which nobody uses\n",
+                   format_size(audit.huge_free));
+    if (audit.cma_total > 0)
+        fmt::print(output.out, "  Free memory has {} of CMA areas, of {}: not for the driver{}\n",
+                   format_size(audit.cma_free), format_size(audit.cma_total),
+                   audit.cma_known ? ""
+                                   : "; what devices have of the rest this kernel doesn't tell, it "
+                                     "is in unexplained");
+}
+
 void print_machine(const Output &output, const Audit &audit, const std::optional<Json> &change) {
     Table table({{}, {}, {"", Align::right}, {"", Align::right}});
     const auto change_of = [&](const std::string &key) {
@@ -329,9 +438,14 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
 
     const int room = output.width == 0 ? bar_width : std::clamp(output.width - 4, 1, bar_width);
 
-    fmt::print(output.out, "\n  [{}]\n\n  available {}, pinned for devices {}\n",
-               bar_of(audit.machine, static_cast<std::size_t>(room)), format_size(audit.available),
+    fmt::print(output.out, "\n  [{}]\n\n  available {}{}, pinned for devices {}\n",
+               bar_of(audit.machine, static_cast<std::size_t>(room)),
+               format_size(audit.machine.available.available),
+               audit.kept == 0
+                   ? ""
+                   : fmt::format(", of it kept by guarantees {}", format_size(audit.kept)),
                format_size(audit.pinned));
+    print_available(output, audit);
     const bool is_least = audit.in_slab.pages && audit.in_slab.partial;
     fmt::print(output.out, "  driver's bookkeeping: {}{} of the slab, {} of vmalloc\n",
                is_least ? "at least " : "", size_or_unknown(in_bytes(audit.in_slab.pages)),
@@ -342,6 +456,11 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
     if (!audit.machine.pools_known)
         fmt::print(output.out, "  What the driver keeps in its pools can't be asked: it is in "
                                "unexplained.\n");
+    if (audit.since_ns)
+        fmt::print(output.out,
+                   "  What it had in use before {}, when counting began, is in "
+                   "unexplained, too.\n",
+                   format_clock(*audit.since_ns));
 }
 
 /// After an empty line, where there is something.
@@ -374,6 +493,27 @@ void print_cgroups(const Machine &machine, const Output &output, const Audit &au
     print_holders(machine, output, audit.processes, audit.files);
 }
 
+/// "MemAvailable fell by 412.00 MiB, of which 99.8 % is accounted for:", and by what.
+void print_where_it_went(const Output &output, const Json &available) {
+    const std::int64_t change = available["change_bytes"].get<std::int64_t>();
+    Table table({{}, {"", Align::right}});
+
+    if (change == 0)
+        return;
+    for (const PartForm &form : part_forms()) {
+        const std::int64_t taken = available["taken"][key_of(form)].get<std::int64_t>();
+
+        if (taken != 0)
+            table.add({form.label, format_change(taken)});
+    }
+    fmt::print(output.out,
+               "\nMemAvailable {} by {}; {:.1f} % of that is accounted for. More was taken by:\n",
+               change < 0 ? "fell" : "rose",
+               format_size(static_cast<std::uint64_t>(std::abs(change))),
+               available["accounted_percent"].get<double>());
+    table.print(output, 2);
+}
+
 void print_changes(const Machine &machine, const Output &output, const Json &change) {
     Table table(
         {left("CHANGE OF"), right("CURRENT"), right("DRIVER"), right("UNSEEN"), left("VERDICT")});
@@ -389,6 +529,8 @@ void print_changes(const Machine &machine, const Output &output, const Json &cha
                    fmt::format("{} -> {}", printable(word(row["verdict_before"])),
                                word(row["verdict"]))});
     print_below(output, table);
+    if (!change["available"].is_null())
+        print_where_it_went(output, change["available"]);
 }
 
 /// "-" is standard output.
@@ -440,9 +582,14 @@ int make(Module &module, const Machine &machine, Output &output, const Options &
 Action add_audit(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    verb.add_option("TARGET", options->target, "this cgroup's subtree alone");
-    verb.add_option("--diff", options->diff, "what changed since an earlier audit --json")
-        ->type_name("FILE");
+    CLI::Option *target = verb.add_option("TARGET", options->target, "this cgroup's subtree alone");
+    CLI::Option *diff =
+        verb.add_option("--diff", options->diff, "what changed since an earlier audit --json")
+            ->type_name("FILE");
+    verb.add_flag("--machine", options->machine,
+                  "the machine alone, without its cgroups and files: that takes less time")
+        ->excludes(target)
+        ->excludes(diff);
     verb.add_option("--svg", options->svg, "draw it into FILE too; - is standard output")
         ->type_name("FILE");
     verb.footer("Verdicts: blind (memory.current doesn't see all of the driver's memory), charged\n"

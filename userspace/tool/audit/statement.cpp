@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <iterator>
 #include <numeric>
 #include <set>
 #include <sstream>
 #include <vector>
+
+#include "lib/arithmetic.h"
 
 namespace umacct {
 
@@ -15,10 +18,6 @@ namespace {
 
 /// A share of the usage that other kernel pages (pipes, rings) may make up.
 constexpr std::uint64_t usage_per_slack = 64;
-
-std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
-    return a > b ? a - b : 0;
-}
 
 /// At its beginning; 0 without one.
 std::uint64_t number_in(std::string_view text) {
@@ -95,6 +94,8 @@ const std::array<PartForm, part_count> &part_forms() {
         PartForm{Part::vmalloc, "vmalloc", 'k', "kernel: vmalloc", "#b49858"},
         PartForm{Part::percpu, "percpu", 'k', "kernel: percpu", "#a88840"},
         PartForm{Part::kernel_other, "kernel_other", 'k', "kernel: other", "#9c7828"},
+        PartForm{Part::zram, "zram", 'z', "zram's store", "#7898b0"},
+        PartForm{Part::cma, "cma", 'm', "devices' memory (CMA)", "#b088b0"},
         PartForm{Part::other_gpu, "other_gpu", 'g', "other GPU drivers", "#987098"},
         PartForm{Part::driver_charged, "driver_charged", 'C', "driver: charged", "#e8a860"},
         PartForm{Part::driver_uncharged, "driver_uncharged", 'U', "driver: uncharged", "#d04040"},
@@ -106,17 +107,63 @@ const std::array<PartForm, part_count> &part_forms() {
     return forms;
 }
 
-Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, const Status &status) {
-    Statement statement{.total = memory.total()};
-    const auto set = [&](Part part, std::uint64_t bytes) {
-        statement[part] = static_cast<std::int64_t>(bytes);
-    };
+namespace {
 
+std::int64_t as_signed(std::uint64_t bytes) {
+    return static_cast<std::int64_t>(bytes);
+}
+
+/// As si_mem_available() of the kernel's mm/show_mem.c reckons.
+AvailableStatement available_statement(const Meminfo &memory, const Watermarks &watermarks) {
+    AvailableStatement it{.available = memory.available(),
+                          .free = memory.free(),
+                          .reserve = watermarks.reserve,
+                          .file = memory.bytes("Active(file)") + memory.bytes("Inactive(file)"),
+                          .slab = memory.bytes("SReclaimable"),
+                          .other =
+                              without(memory.bytes("KReclaimable"), memory.bytes("SReclaimable"))};
+
+    it.file_kept = std::min(it.file / 2, watermarks.low);
+    it.slab_kept = std::min((it.slab + it.other) / 2, watermarks.low);
+    it.rest = as_signed(it.available) -
+              std::max<std::int64_t>(as_signed(it.free + it.file + it.slab + it.other) -
+                                         as_signed(it.reserve + it.file_kept + it.slab_kept),
+                                     0);
+    it.locked_file =
+        without(memory.bytes("Buffers") + memory.bytes("Cached"), memory.bytes("Shmem") + it.file);
+    return it;
+}
+
+} // namespace
+
+std::int64_t Statement::taken(Part part) const {
+    const std::int64_t whole = (*this)[part];
+
+    switch (part) {
+    case Part::free:
+        return whole - as_signed(available.free) + as_signed(available.reserve);
+    case Part::page_cache:
+        return whole - as_signed(available.file) + as_signed(available.file_kept);
+    case Part::slab:
+        return whole - as_signed(available.slab) + as_signed(available.slab_kept);
+    case Part::kernel_other:
+        return whole - as_signed(available.other);
+    default:
+        return whole;
+    }
+}
+
+Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
+                            const BesideMeminfo &beside, const Status &status) {
+    Statement statement{.total = memory.total()};
+    const auto set = [&](Part part, std::uint64_t bytes) { statement[part] = as_signed(bytes); };
+
+    statement.available = available_statement(memory, watermarks);
     set(Part::free, memory.free());
-    set(Part::free_lists, free_lists);
+    set(Part::free_lists, beside.free_lists);
     // Cached has shared memory (tmpfs, shm) in it.
     set(Part::page_cache,
-        memory.bytes("Buffers") + minus(memory.bytes("Cached"), memory.bytes("Shmem")));
+        memory.bytes("Buffers") + without(memory.bytes("Cached"), memory.bytes("Shmem")));
     set(Part::shared_memory, memory.bytes("Shmem"));
     set(Part::anonymous, memory.bytes("AnonPages"));
     set(Part::hugetlb, memory.bytes("Hugetlb"));
@@ -124,16 +171,19 @@ Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, con
     set(Part::kernel_stack, memory.bytes("KernelStack"));
     set(Part::page_tables, memory.bytes("PageTables") + memory.bytes("SecPageTables"));
     // Stacks are mapped by vmalloc, which counts them too.
-    set(Part::vmalloc, minus(memory.bytes("VmallocUsed"), memory.bytes("KernelStack")));
+    set(Part::vmalloc, without(memory.bytes("VmallocUsed"), memory.bytes("KernelStack")));
     set(Part::percpu, memory.bytes("Percpu"));
     // KReclaimable is slab and what drivers declare. NVIDIA's doesn't declare its pools.
-    set(Part::kernel_other, minus(memory.bytes("KReclaimable"), memory.bytes("SReclaimable")) +
+    set(Part::kernel_other, without(memory.bytes("KReclaimable"), memory.bytes("SReclaimable")) +
                                 memory.bytes("Bounce") + memory.bytes("WritebackTmp") +
                                 memory.bytes("Zswap") + memory.bytes("Balloon"));
+    // zswap's store is in zspages, too.
+    set(Part::zram, without(beside.zspages, memory.bytes("Zswap")));
+    set(Part::cma, beside.cma);
     set(Part::other_gpu, memory.bytes("GPUActive") + memory.bytes("GPUReclaim"));
     set(Part::driver_charged, status.charged);
     // Metadata is in slab and vmalloc already.
-    set(Part::driver_uncharged, minus(status.uncharged(), status.metadata));
+    set(Part::driver_uncharged, without(status.uncharged(), status.metadata));
     set(Part::driver_own, status.driver_usage);
     set(Part::driver_pools, status.pools.value_or(0));
     statement.pools_known = status.pools.has_value();
@@ -143,24 +193,70 @@ Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, con
     return statement;
 }
 
-std::uint64_t pages_in_cpu_lists(std::istream &zoneinfo) {
-    std::uint64_t pages = 0;
-    std::uint64_t count = 0;
+Watermarks Watermarks::read(std::istream &zoneinfo, std::uint64_t page) {
+    Watermarks all;
+    std::uint64_t managed = 0;
+    std::uint64_t high = 0;
 
-    for (std::string word; zoneinfo >> word;) {
-        if (word == "count:" && zoneinfo >> count)
-            pages += count;
+    for (std::string line; std::getline(zoneinfo, line);) {
+        std::istringstream words(line);
+        std::string key;
+        std::uint64_t pages = 0;
+
+        words >> key;
+        if (key == "count:" && words >> pages) {
+            all.free_lists += pages * page;
+        } else if (key == "low" && words >> pages) {
+            all.low += pages * page;
+        } else if (key == "high" && words >> pages) {
+            high = pages;
+        } else if (key == "managed" && words >> pages) {
+            managed = pages;
+        } else if (key == "protection:") {
+            // "(0, 1790, 1790)": what the zone keeps from requests that higher zones could serve.
+            std::uint64_t most = 0;
+            char separator = 0;
+
+            while (words >> separator >> pages)
+                most = std::max(most, pages);
+            all.reserve += std::min(managed, most + high) * page;
+        }
+    }
+    return all;
+}
+
+std::optional<std::uint64_t> pages_of_devices(const std::filesystem::path &cma) {
+    std::uint64_t pages = 0;
+    std::error_code error;
+    const auto number = [](const std::filesystem::path &file) -> std::optional<std::uint64_t> {
+        std::ifstream text(file);
+        std::uint64_t value = 0;
+
+        return text >> value ? std::optional(value) : std::nullopt;
+    };
+
+    if (!std::filesystem::exists(cma, error))
+        return std::nullopt;
+    for (std::filesystem::directory_iterator at(cma, error), end; !error && at != end;
+         at.increment(error)) {
+        const auto taken = number(at->path() / "alloc_pages_success");
+        const auto given_back = number(at->path() / "release_pages_success");
+
+        if (!taken || !given_back)
+            return std::nullopt;
+        pages += without(*taken, *given_back);
     }
     return pages;
 }
 
-std::uint64_t pinned_pages(std::istream &vmstat) {
+VmCounters VmCounters::read(std::istream &vmstat) {
     std::map<std::string, std::uint64_t> values;
     std::uint64_t value = 0;
 
     for (std::string key; vmstat >> key >> value;)
         values[key] = value;
-    return minus(values["nr_foll_pin_acquired"], values["nr_foll_pin_released"]);
+    return {.pinned = without(values["nr_foll_pin_acquired"], values["nr_foll_pin_released"]),
+            .zspages = values["nr_zspages"]};
 }
 
 SlabBookkeeping bookkeeping_in_slab(std::istream &slabinfo, const std::filesystem::path &caches) {

@@ -32,6 +32,8 @@ enum class Part : std::uint8_t {
     vmalloc,
     percpu,
     kernel_other,
+    zram,
+    cma,
     other_gpu,
     driver_charged,
     driver_uncharged,
@@ -58,26 +60,67 @@ inline const PartForm &form_of(Part part) {
     return part_forms().at(static_cast<std::size_t>(part));
 }
 
+/// What the kernel counts outside of /proc/meminfo, in bytes.
+struct BesideMeminfo {
+    std::uint64_t free_lists = 0; ///< free pages that wait in per-CPU lists
+    std::uint64_t zspages = 0;    ///< zram's and zswap's compressed store
+    std::uint64_t cma = 0;        ///< what devices have of CMA areas, as far as the kernel tells
+};
+
+/// How the kernel comes to MemAvailable, in bytes.
+struct AvailableStatement {
+    std::uint64_t available = 0;
+    std::uint64_t free = 0;
+    std::uint64_t reserve = 0;     ///< of it, kept for the kernel itself
+    std::uint64_t file = 0;        ///< page cache that can be given back
+    std::uint64_t file_kept = 0;   ///< of it, what stays under the watermarks
+    std::uint64_t slab = 0;        ///< the kernel's objects that can be given back
+    std::uint64_t slab_kept = 0;   ///< of it, likewise
+    std::uint64_t other = 0;       ///< what drivers declare that they can give back
+    std::int64_t rest = 0;         ///< MemAvailable less all of these; read at other moments
+    std::uint64_t locked_file = 0; ///< page cache that can't be given back: not in it
+};
+
 /// The sum of the parts is the total: unexplained is what is left, and below
 /// zero where counters overlap or were read at different moments.
 struct Statement {
     std::uint64_t total = 0;
     bool pools_known = false; ///< otherwise what is in driver_pools is unexplained, too
     std::array<std::int64_t, part_count> parts{};
+    AvailableStatement available;
 
     std::int64_t &operator[](Part part) { return parts.at(static_cast<std::size_t>(part)); }
 
     std::int64_t operator[](Part part) const { return parts.at(static_cast<std::size_t>(part)); }
+
+    /// What a part takes of MemTotal that isn't in MemAvailable. The sum is their difference, but
+    /// for the rest of the latter.
+    std::int64_t taken(Part part) const;
 };
 
-/// free_lists: bytes of free pages that wait in per-CPU lists, outside MemFree.
-Statement machine_statement(const Meminfo &memory, std::uint64_t free_lists, const Status &status);
+/// What the kernel keeps, in bytes, from /proc/zoneinfo.
+struct Watermarks {
+    std::uint64_t low = 0;        ///< of all zones
+    std::uint64_t reserve = 0;    ///< up to here, memory isn't called available
+    std::uint64_t free_lists = 0; ///< free pages in per-CPU lists
 
-/// Pages in per-CPU lists, from /proc/zoneinfo.
-std::uint64_t pages_in_cpu_lists(std::istream &zoneinfo);
+    static Watermarks read(std::istream &zoneinfo, std::uint64_t page);
+};
 
-/// Pages pinned for devices now, from /proc/vmstat. They belong to other parts.
-std::uint64_t pinned_pages(std::istream &vmstat);
+Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
+                            const BesideMeminfo &beside, const Status &status);
+
+/// What devices have of CMA areas, in pages, from /sys/kernel/mm/cma; empty where the kernel has
+/// areas and doesn't tell.
+std::optional<std::uint64_t> pages_of_devices(const std::filesystem::path &cma);
+
+/// Of /proc/vmstat, in pages.
+struct VmCounters {
+    std::uint64_t pinned = 0;  ///< for devices now; they belong to other parts
+    std::uint64_t zspages = 0; ///< compressed memory's
+
+    static VmCounters read(std::istream &vmstat);
+};
 
 /// What NVIDIA's modules have in the slab: their notes of what was allocated, above all.
 struct SlabBookkeeping {

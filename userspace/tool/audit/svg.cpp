@@ -2,13 +2,12 @@
 #include "tool/audit/svg.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
-#include <string_view>
 
 #include <fmt/ostream.h>
 
 #include "lib/units.h"
+#include "tool/print/markup.h"
 #include "tool/print/text.h"
 
 namespace umacct::tool {
@@ -26,19 +25,6 @@ struct Segment {
     std::uint64_t bytes;
     const char *colour;
 };
-
-std::string escaped(const std::string &text) {
-    static constexpr std::string_view special = "<>&\"";
-    static constexpr std::array written{"&lt;", "&gt;", "&amp;", "&quot;"};
-    std::string result;
-
-    for (const char c : text) {
-        const std::size_t at = special.find(c);
-
-        result += at == std::string_view::npos ? std::string(1, c) : written.at(at);
-    }
-    return result;
-}
 
 void print_text(std::ostream &out, double x, double y, const std::string &text) {
     fmt::print(out, "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x, y, escaped(text));

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -22,8 +23,9 @@ struct Found {
     Health health = Health::ok;
     std::string check;
     std::string text;
-    std::string hint; ///< what fixes it; empty where nothing is to be done
-    Json values;      ///< the numbers in the text
+    std::string hint;                    ///< what fixes it; empty where nothing is to be done
+    Json values;                         ///< the numbers in the text
+    std::vector<std::string> names = {}; ///< names in the text that others chose
 };
 
 struct Findings {
@@ -48,6 +50,7 @@ struct Findings {
 struct Examined {
     const Machine &machine;
     std::optional<Status> status;
+    std::optional<std::uint64_t> failed{}; ///< requests, of all accounts; where the caller sees all
 
     std::filesystem::path file(const char *path) const { return machine.root() / path; }
 
@@ -61,6 +64,20 @@ void check_machine(const Examined &at, Findings &found);
 void check_nvml(const Examined &at, Findings &found);
 /// What the module is asked for; at.status is there.
 void check_driver(const Examined &at, Findings &found);
+/// Requests for which the driver had no memory.
+void check_failures(const Examined &at, Findings &found);
+
+struct Diagnosis {
+    Findings found;
+    std::optional<Status> status; ///< the module's, where it answers
+    int absence = 0;              ///< the exit code where it doesn't
+};
+
+/// All of the above.
+Diagnosis diagnose(Connection &connection, const Machine &machine);
+
+/// "ok", "warn", "fail"
+std::string_view word_of(Health health);
 
 /// First line of a file; empty where it can't be read.
 std::string line_of(const std::filesystem::path &file);

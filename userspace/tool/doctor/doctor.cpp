@@ -55,7 +55,11 @@ std::size_t Findings::count(Health health) const {
 
 void Findings::add(Health health, std::string check, const std::string &text,
                    const std::string &hint, Json values) {
-    all.push_back({health, std::move(check), printable(text), printable(hint), std::move(values)});
+    all.push_back({.health = health,
+                   .check = std::move(check),
+                   .text = printable(text),
+                   .hint = printable(hint),
+                   .values = std::move(values)});
 }
 
 void Findings::warn_unless(bool well, std::string check, const std::string &text,
@@ -77,15 +81,13 @@ void Findings::add(const std::optional<Status> &status, const std::string &check
         add(Health::ok, check, well, "", values);
 }
 
-} // namespace doctor
+std::string_view word_of(Health health) {
+    static constexpr std::array<std::string_view, 3> names{"ok", "warn", "fail"};
+
+    return names.at(static_cast<std::size_t>(health));
+}
 
 namespace {
-
-using doctor::Findings;
-using doctor::Found;
-using doctor::Health;
-
-constexpr std::array<std::string_view, 3> names{"ok", "warn", "fail"};
 
 /// Of a module that doesn't answer.
 int report_absence(const Error &error, Findings &found) {
@@ -94,17 +96,62 @@ int report_absence(const Error &error, Findings &found) {
     found.add(
         Health::fail, "module", missing ? "umacct.ko is not loaded" : error.what(),
         missing || error.hint().empty()
-            ? "modprobe umacct; if there is none: apt install umacct-dkms, or 'make dkms-install'"
+            ? "modprobe umacct; if there is none: apt install umacct-dkms, or 'make dkms-install'; "
+              "until then 'umacct observer on' counts"
             : error.hint());
     return static_cast<int>(error.failure());
 }
+
+/// Of all; nothing where the caller may not see all.
+std::optional<std::uint64_t> failed_requests(Module &module, const Machine &machine) {
+    try {
+        const auto all = module.account(machine.cgroups().id("/"));
+
+        return all ? std::optional(all->failed) : std::nullopt;
+    } catch (const Error &) {
+        return std::nullopt;
+    }
+}
+
+} // namespace
+
+Diagnosis diagnose(Connection &connection, const Machine &machine) {
+    Examined at{.machine = machine, .status = {}};
+    Diagnosis made;
+
+    try {
+        at.status = connection.module().status();
+        if (at.status->has(UMACCT_STATUS_OBSERVER))
+            made.absence = report_absence(Error(Failure::missing, ""), made.found);
+        else
+            at.failed = failed_requests(connection.module(), machine);
+    } catch (const Error &error) {
+        made.absence = report_absence(error, made.found);
+    }
+    check_module(at, made.found);
+    check_machine(at, made.found);
+    check_nvml(at, made.found);
+    if (at.status)
+        check_driver(at, made.found);
+    check_failures(at, made.found);
+    made.status = std::move(at.status);
+    return made;
+}
+
+} // namespace doctor
+
+namespace {
+
+using doctor::Findings;
+using doctor::Found;
+using doctor::Health;
 
 void print_json(const Output &output, const Findings &found) {
     Json rows = Json::array();
 
     for (const Found &each : found.all)
         rows.push_back({{"check", each.check},
-                        {"state", names.at(static_cast<std::size_t>(each.health))},
+                        {"state", word_of(each.health)},
                         {"text", each.text},
                         {"hint", each.hint.empty() ? Json(nullptr) : Json(each.hint)},
                         {"values", each.values}});
@@ -120,7 +167,7 @@ void print_text(const Output &output, const Findings &found) {
 
     for (const Found &each : found.all) {
         const auto health = static_cast<std::size_t>(each.health);
-        const std::string word = fmt::format("{:<4}", names.at(health));
+        const std::string word = fmt::format("{:<4}", word_of(each.health));
 
         fmt::print(output.out, "{}  {}: {}\n",
                    output.colour ? fmt::format(fmt::fg(colours.at(health)), "{}", word) : word,
@@ -134,22 +181,12 @@ void print_text(const Output &output, const Findings &found) {
 }
 
 int examine(Connection &connection, const Machine &machine, const Output &output) {
-    doctor::Examined at{.machine = machine, .status = {}};
-    Findings found;
-    int code = 0;
+    const doctor::Diagnosis made = doctor::diagnose(connection, machine);
 
-    try {
-        at.status = connection.module().status();
-    } catch (const Error &error) {
-        code = report_absence(error, found);
-    }
-    check_module(at, found);
-    check_machine(at, found);
-    check_nvml(at, found);
-    if (at.status)
-        check_driver(at, found);
-    (output.json ? print_json : print_text)(output, found);
-    return code == 0 && found.count(Health::fail) > 0 ? static_cast<int>(Failure::failed) : code;
+    (output.json ? print_json : print_text)(output, made.found);
+    return made.absence == 0 && made.found.count(Health::fail) > 0
+               ? static_cast<int>(Failure::failed)
+               : made.absence;
 }
 
 } // namespace

@@ -26,10 +26,10 @@ void check_cgroups(const Examined &at, Findings &found) {
     const auto gives = at.machine.cgroups().read(root, "cgroup.subtree_control");
 
     if (!has || !has_word(*has, "memory"))
-        found.add(
-            Health::warn, "memory controller", "cgroup v2 has no memory controller",
-            "without cgroup_disable=memory and cgroup v1's memory hierarchy it has; limits of "
-            "umacct's own work all the same");
+        found.add(Health::warn, "memory controller", "cgroup v2 has no memory controller",
+                  "boot without cgroup_disable=memory and unmount cgroup v1's memory controller; "
+                  "umacct's "
+                  "own limits work all the same");
     else if (!gives || !has_word(*gives, "memory"))
         found.add(Health::warn, "memory controller", "it is not delegated to the cgroups below",
                   "echo +memory > " +

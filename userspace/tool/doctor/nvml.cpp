@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/text.h"
 #include "tool/nvml/place.h"
 
 namespace umacct::tool::doctor {
@@ -21,11 +22,14 @@ constexpr std::size_t names_shown = 3;
 /// Processes of one kind.
 struct Clients {
     std::size_t count = 0;
-    std::string names; ///< of the first ones
+    std::string names; ///< of the first ones, with their pids
+    std::vector<std::string> comms;
 
-    void add(const std::string &name) {
-        if (++count <= names_shown)
-            names += (names.empty() ? "" : ", ") + name;
+    void add(const std::string &comm, const std::string &pid) {
+        if (++count > names_shown)
+            return;
+        names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", comm, pid);
+        comms.push_back(printable(comm));
     }
 };
 
@@ -72,27 +76,31 @@ void check_nvml(const Examined &at, Findings &found) {
             continue;
         const std::string maps = contents_of(process.path() / "maps");
         const auto has = [&maps](const char *part) { return maps.find(part) != std::string::npos; };
-        const std::string name = fmt::format("{} ({})", line_of(process.path() / "comm"), pid);
+        const std::string comm = line_of(process.path() / "comm");
         if (has("/libnvidia-ml.so")) {
             if (!has("/umacct/nvml/"))
-                without.add(name);
+                without.add(comm, pid);
         } else if (!maps.empty() && !has("/libcuda.so") && !has("/libnvidia-") &&
                    has_driver_open(process.path())) {
-            apart.add(name);
+            apart.add(comm, pid);
         }
     }
-    if (without.count > 0)
+    if (without.count > 0) {
         found.add(Health::warn, "nvml",
                   fmt::format("{} asked NVML without umacct: {}", without.count, without.names),
                   "start them anew, with the LD_LIBRARY_PATH that a login has now",
                   {{"processes", without.count}});
-    if (apart.count > 0)
+        found.all.back().names = without.comms;
+    }
+    if (apart.count > 0) {
         found.add(Health::warn, "nvml",
                   fmt::format("{} ask the driver without NVML's library, as a static program "
                               "does: {}",
                               apart.count, apart.names),
                   "nothing can be answered for them; 'umacct ps' has what they would show",
                   {{"processes", apart.count}});
+        found.all.back().names = apart.comms;
+    }
     if (without.count + apart.count == 0)
         found.add(Health::ok, "nvml", "it is set up, and nobody asks it otherwise");
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/history/times.h"
 
+#include <charconv>
 #include <ctime>
+#include <system_error>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -20,6 +22,33 @@ bool reads(const std::string &text, const char *form, std::tm &time) {
     return end != nullptr && *end == '\0';
 }
 
+Error no_time(const std::string &text) {
+    return {Failure::usage, fmt::format("'{}' is no time", text),
+            "write 03:12, 03:12:58, '2026-11-25 03:12', @ and the seconds since 1970, or how long "
+            "ago it was: 90s, 10min, 2h"};
+}
+
+/// "@1764039178.250"
+std::int64_t since_epoch_ms(const std::string &text) {
+    constexpr std::int64_t most = 1LL << 40U; // the year 36812
+    const char *const end = text.data() + text.size();
+    std::int64_t seconds = 0;
+    std::int64_t ms = 0;
+    auto [at, error] = std::from_chars(text.data() + 1, end, seconds);
+
+    if (error != std::errc{} || seconds < 0 || seconds > most)
+        throw no_time(text);
+    if (at != end && *at == '.') {
+        std::int64_t unit = 100;
+
+        for (++at; at != end && *at >= '0' && *at <= '9'; ++at, unit /= 10)
+            ms += unit * (*at - '0');
+    }
+    if (at != end)
+        throw no_time(text);
+    return seconds * 1000 + ms;
+}
+
 std::int64_t to_ms(std::tm time) {
     time.tm_isdst = -1;
     return static_cast<std::int64_t>(std::mktime(&time)) * 1000;
@@ -28,6 +57,8 @@ std::int64_t to_ms(std::tm time) {
 } // namespace
 
 std::int64_t parse_moment(const std::string &text, std::int64_t before_ms) {
+    if (text.starts_with('@'))
+        return since_epoch_ms(text);
     for (const char *form : {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
                              "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
         std::tm time{};
@@ -49,10 +80,7 @@ std::int64_t parse_moment(const std::string &text, std::int64_t before_ms) {
     try {
         return before_ms - static_cast<std::int64_t>(parse_time(text) / 1'000'000);
     } catch (const Error &) {
-        throw Error(
-            Failure::usage, fmt::format("'{}' is no time", text),
-            "write 03:12, 03:12:58, '2026-11-25 03:12', or how long ago it was: 90s, 10min, "
-            "2h");
+        throw no_time(text);
     }
 }
 

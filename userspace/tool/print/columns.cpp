@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <type_traits>
 #include <unordered_map>
 
 #include <CLI/CLI.hpp>
@@ -78,8 +79,14 @@ Number pressure_of(const Row &row) {
                                : std::nullopt;
 }
 
-std::string on_off(bool on) {
-    return on ? "on" : "off";
+template <auto Account::*Field>
+std::string word_of(const Row &row) {
+    const auto value = row.account->*Field;
+
+    if constexpr (std::is_same_v<decltype(value), const bool>)
+        return value ? "on" : "off";
+    else
+        return std::string(name_of(value));
 }
 
 #include "tool/print/figure_columns.inc"
@@ -108,13 +115,6 @@ constexpr std::array of_others{
            "the same, in which all of them did", pressure_of<&Pressure::full>},
     Column{"bound-by", "BOUND BY", Of::accounts, Kind::text, "the cgroup whose limit binds",
            nullptr, [](const Row &row) { return row.bound_by; }},
-    Column{"view", "VIEW", Of::accounts, Kind::text,
-           "whether its tasks are told what they could have", nullptr,
-           [](const Row &row) { return on_off(row.account->view); }},
-    Column{"charge", "SET TO", Of::accounts, Kind::text, "charging as it is set", nullptr,
-           [](const Row &row) { return std::string(name_of(row.account->charge)); }},
-    Column{"charging", "CHARGING", Of::accounts, Kind::text, "and what follows from it", nullptr,
-           [](const Row &row) { return std::string(name_of(row.account->charge_effective)); }},
     Column{"state", "STATE", Of::both, Kind::text, "above its soft limit?", nullptr,
            [](const Row &row) { return std::string(row.over_soft() ? "over soft" : ""); }},
     Column{"user", "USER", Of::processes, Kind::text, "whom it runs as; - when it is gone", nullptr,

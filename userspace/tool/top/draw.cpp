@@ -7,8 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "lib/arithmetic.h"
 #include "lib/module/health.h"
 #include "lib/units.h"
+#include "tool/top/detail.h"
 
 namespace umacct::tool {
 
@@ -37,7 +39,7 @@ std::vector<Part> parts_of(const TopSample &sample) {
     const std::uint64_t used = sample.total - std::min(sample.available, sample.total);
     const std::uint64_t driver = status.usage + status.driver_usage;
 
-    return {{"other", used - std::min(driver, used), "\u2591", "."},
+    return {{"other", without(used, driver), "\u2591", "."},
             {"charged", status.charged, "\u2592", "+"},
             {"driver's own", status.driver_usage, "\u2593", "%", Tone::uncharged},
             {"uncharged", status.uncharged(), "\u2588", "#", Tone::uncharged}};
@@ -70,10 +72,7 @@ void draw_bar(Grid &grid, int row, const TopSample &sample) {
     grid.put(row, column, "]");
 }
 
-struct Item {
-    std::string text;
-    Tone tone = Tone::plain;
-};
+using Item = DrawnItem;
 
 std::vector<Item> legend(const TopSample &sample) {
     const std::uint64_t reserve = sample.status.reserve;
@@ -93,32 +92,17 @@ std::vector<Item> legend(const TopSample &sample) {
     return items;
 }
 
-/// Side by side, on as many rows as it takes; returns how many.
-int draw_items(Grid &grid, int row, int rows, const std::vector<Item> &items) {
-    int column = 0;
-    int used = 0;
-
-    for (const Item &item : items) {
-        const int width = width_of(item.text);
-
-        if (used == 0 || (column > 0 && column + width > grid.size().columns)) {
-            if (used == rows)
-                break;
-            ++used;
-            column = 0;
-        }
-        column =
-            grid.put(row + used - 1, column, fitted(item.text, grid.size().columns), item.tone) + 3;
-    }
-    return used;
-}
-
 // --- the table ----------------------------------------------------------------
 
 constexpr int history_most = 60;
 
 /// What is drawn beside the columns that all lists have.
 constexpr std::string_view history_field = "history";
+constexpr std::string_view bar_field = "bar";
+
+bool is_drawn(std::string_view field) {
+    return field == history_field || field == bar_field;
+}
 
 /// A column of the screen.
 struct Field {
@@ -130,13 +114,13 @@ struct Field {
     int width(bool on_wide) const { return on_wide ? wide : narrow; }
 
     std::string title(Of of, bool on_wide) const {
-        if (name == history_field)
-            return "HISTORY";
+        if (is_drawn(name))
+            return name == bar_field ? "OF ALL" : "HISTORY";
         return name == "memory.current" && !on_wide ? "CURRENT"
                                                     : column(name, Of::both, "").title_of(of);
     }
 
-    bool right() const { return name != history_field && column(name, Of::both, "").right(); }
+    bool right() const { return !is_drawn(name) && column(name, Of::both, "").right(); }
 };
 
 /// Where a screen has no room for all of them, they give way step by step.
@@ -149,17 +133,18 @@ struct Choice {
 const Choice &choice_of(Of of) {
     static const Choice of_accounts{{{"name", 24, 18, 0},
                                      {"usage", 9, 9, 0},
-                                     {"limit", 9, 9, 9},
-                                     {"percent", 7, 7, 3},
-                                     {"peak", 9, 9, 6},
-                                     {"rate", 12, 12, 8},
-                                     {"memory.current", 14, 9, 7},
-                                     {"uncharged", 9, 9, 2},
-                                     {"pressure", 9, 9, 3},
-                                     {"state", 9, 9, 1},
-                                     {history_field, 10, 8, 5}},
-                                    4,
-                                    9};
+                                     {"limit", 9, 9, 10},
+                                     {"percent", 7, 7, 4},
+                                     {"peak", 9, 9, 7},
+                                     {"rate", 12, 12, 9},
+                                     {"memory.current", 14, 9, 8},
+                                     {"uncharged", 9, 9, 3},
+                                     {"pressure", 9, 9, 4},
+                                     {"state", 9, 9, 2},
+                                     {bar_field, 16, 10, 1},
+                                     {history_field, 10, 8, 6}},
+                                    5,
+                                    10};
     static const Choice of_processes{{{"pid", 7, 7, 8},
                                       {"name", 16, 16, 0},
                                       {"usage", 9, 9, 0},
@@ -239,12 +224,16 @@ Layout layout_of(int columns, Of of, const std::vector<TopRow> &rows) {
     int longest_name = 0;
     int longest_account = 0;
 
-    while (step < choice.steps && layout_at(choice, step).width() > columns)
-        ++step;
     for (const TopRow &row : rows) {
         longest_name = std::max(longest_name, width_of(name_cell(row)));
         longest_account = std::max(longest_account, width_of(row.place));
     }
+    // The bars, which give way first, take nothing of a name.
+    const int rest = of == Of::processes ? 0 : longest_name - choice.all.front().wide;
+    if (layout_at(choice, step).width() + std::max(rest, 0) > columns)
+        ++step;
+    while (step < choice.steps && layout_at(choice, step).width() > columns)
+        ++step;
 
     Layout layout = layout_at(choice, step);
     int room = columns - layout.width();
@@ -259,7 +248,7 @@ Layout layout_of(int columns, Of of, const std::vector<TopRow> &rows) {
     return layout;
 }
 
-Item cell_of(const TopRow &row, std::string_view name, int width) {
+Item cell_of(const TopRow &row, std::string_view name, int width, std::uint64_t total) {
     const Tone state = row.refused       ? Tone::refused
                        : row.over_soft() ? Tone::over_soft
                                          : Tone::plain;
@@ -270,6 +259,8 @@ Item cell_of(const TopRow &row, std::string_view name, int width) {
         return {"refused", state};
     if (name == history_field)
         return {sparkline(row.history, width)};
+    if (name == bar_field)
+        return {usage_bar(*row.account, total, width)};
 
     const std::string text = column(name, Of::both, "").cell(row, Form::narrow);
     if (name == "state")
@@ -302,10 +293,11 @@ void draw_row(Grid &grid, int row, const Layout &layout, ItemOf item_of) {
 
 // --- help ---------------------------------------------------------------------
 
-constexpr std::array help_text{
+constexpr std::array help_of_keys{
     "Keys",
     "  up down PgUp PgDn Home End   choose a row",
-    "  left right                   fold and unfold what is below it; Enter does either",
+    "  left right                   fold and unfold what is below it",
+    "  Enter                        all about the chosen row's cgroup, and back",
     "  *                            unfold everything",
     "  p                            processes instead of cgroups, and back",
     "  a                            also cgroups that hold nothing",
@@ -318,19 +310,55 @@ constexpr std::array help_text{
     "  q                            quit",
     "",
     "Columns",
-    "  USAGE           memory taken through the driver, of the cgroup and all below it",
-    "  LIMIT           the lowest hard limit from the cgroup to the root",
-    "  MEM %           USAGE, of that limit",
-    "  PEAK            the highest usage so far",
-    "  RATE            how fast usage changes, between the last two refreshes",
-    "  MEMORY.CURRENT  what the kernel's own controller sees (CURRENT on small screens)",
-    "  UNCHARGED       the part of USAGE that it doesn't see: the blind spot, coloured",
-    "  HISTORY         usage at each refresh, the newest to the right",
-    "",
-    "In the list of processes, LIMIT and MEMORY.CURRENT are those of the cgroup.",
 };
 
+/// Of what is drawn, which is no column of a list.
+constexpr std::array help_of_drawn{
+    "  OF ALL          usage as a part of the machine's memory; the marks are limits: the",
+    "                  lowest hard one, and, broken, the soft one",
+    "  HISTORY         usage at each refresh, the newest to the right; from before the start",
+    "                  where umacctd recorded it and you may read that",
+    "",
+    "In the list of processes, LIMIT and MEMORY.CURRENT are those of the cgroup.",
+    "On small screens, MEMORY.CURRENT is called CURRENT.",
+};
+
+const std::vector<std::string> &help_text() {
+    static const std::vector<std::string> text = [] {
+        std::vector<std::string> lines(help_of_keys.begin(), help_of_keys.end());
+
+        for (const Field &field : choice_of(Of::accounts).all) {
+            if (!is_drawn(field.name))
+                lines.push_back(fmt::format("  {:<16}{}", field.title(Of::accounts, true),
+                                            column(field.name, Of::accounts, "").help));
+        }
+        lines.insert(lines.end(), help_of_drawn.begin(), help_of_drawn.end());
+        return lines;
+    }();
+
+    return text;
+}
+
 } // namespace
+
+int draw_items(Grid &grid, int row, int rows, const std::vector<DrawnItem> &items) {
+    int column = 0;
+    int used = 0;
+
+    for (const DrawnItem &item : items) {
+        const int width = width_of(item.text);
+
+        if (used == 0 || (column > 0 && column + width > grid.size().columns)) {
+            if (used == rows)
+                break;
+            ++used;
+            column = 0;
+        }
+        column =
+            grid.put(row + used - 1, column, fitted(item.text, grid.size().columns), item.tone) + 3;
+    }
+    return used;
+}
 
 int draw_machine(Grid &grid, int row, int rows, const TopSample &sample) {
     if (rows <= 0)
@@ -369,7 +397,7 @@ void draw_table(Grid &grid, int row, int height, const TopModel &model,
         const int at = row + 1 + static_cast<int>(i - first);
 
         draw_row(grid, at, layout, [&](const Placed &placed) {
-            return cell_of(rows[i], placed.field.name, placed.width);
+            return cell_of(rows[i], placed.field.name, placed.width, model.sample()->total);
         });
         if (i == selected)
             grid.mark(at);
@@ -378,15 +406,15 @@ void draw_table(Grid &grid, int row, int height, const TopModel &model,
 
 void draw_help(Grid &grid, int first) {
     for (int line = first; line - first + 1 < grid.size().rows && line < help_lines(); ++line) {
-        const char *text = help_text.at(static_cast<std::size_t>(line));
+        const std::string &text = help_text().at(static_cast<std::size_t>(line));
 
         grid.put(line - first, 0, fitted(text, grid.size().columns),
-                 *text == ' ' ? Tone::plain : Tone::strong);
+                 text.starts_with(' ') ? Tone::plain : Tone::strong);
     }
 }
 
 int help_lines() {
-    return static_cast<int>(help_text.size());
+    return static_cast<int>(help_text().size());
 }
 
 std::string sparkline(const std::vector<std::uint64_t> &values, int width) {

@@ -14,8 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t history_length = 120;
-
 /// How long a refusal is shown.
 constexpr auto refused_time = 10s;
 
@@ -41,6 +39,13 @@ TopKey key_of(const Client &client) {
 
 TopKey key_of(const Row &row) {
     return row.client != nullptr ? key_of(*row.client) : key_of(*row.account);
+}
+
+void TopModel::recall(std::uint64_t account, const std::vector<std::uint64_t> &usage) {
+    const std::size_t shown = std::min(usage.size(), history_length - 1);
+
+    series_[{.account = account}].history.assign(usage.end() - static_cast<std::ptrdiff_t>(shown),
+                                                 usage.end());
 }
 
 void TopModel::take(TopSample sample) {
@@ -195,6 +200,13 @@ std::vector<TopRow> TopModel::rows() const {
             rows.push_back(top_row(std::move(row)));
     }
     return rows;
+}
+
+TopRow TopModel::account_row(const Account &account) const {
+    Row row{.account = &account};
+
+    complete(row);
+    return top_row(std::move(row));
 }
 
 void TopModel::complete(Row &row) const {

@@ -70,12 +70,19 @@ public:
     /// A cgroup's path for people.
     std::string shown(std::string_view path) const { return display_path(owners_, path); }
 
+    /// What is known from before the first reading: usage at each refresh that there would have
+    /// been, the newest last.
+    void recall(std::uint64_t account, const std::vector<std::uint64_t> &usage);
+
+    /// So many refreshes are shown.
+    static constexpr std::size_t history_length = 120;
+
     /// The newest reading.
     void take(TopSample sample);
     /// There is nothing to read: why.
     void lose(std::string problem);
 
-    /// Empty while the newest reading could be had.
+    /// Empty while the newest reading succeeded.
     const std::string &problem() const { return problem_; }
 
     /// Null before the first reading and after lose().
@@ -88,6 +95,8 @@ public:
     const Account *account(std::uint64_t id) const;
 
     std::vector<TopRow> rows() const;
+    /// Of an account in the newest reading, wherever it is in the list.
+    TopRow account_row(const Account &account) const;
     /// Accounts, or processes, in the order of rows(), whatever is folded.
     std::vector<Row> all_rows() const;
 

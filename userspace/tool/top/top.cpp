@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <charconv>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -9,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/history/reader.h"
+#include "lib/history/sampler.h"
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/units.h"
@@ -109,6 +112,55 @@ void refresh(Reader &reader, TopModel &model) {
         model.take(reader.read());
     } catch (const Error &error) {
         model.lose(error.what());
+    }
+}
+
+/// What the recorder saw before, at the refreshes that there would have been since then.
+void recall(TopModel &model, const Machine &machine, std::chrono::milliseconds delay) {
+    const std::string current = boot_id(machine.proc());
+    // Between a sample and the next one may be two seconds; then the line would be of two times.
+    const std::int64_t interval_ms = std::max<std::int64_t>(
+        delay.count(), std::chrono::milliseconds(history::sample_interval).count());
+    const std::int64_t gap_ms = 3 * interval_ms;
+    const std::int64_t now_ms = history::milliseconds_of(CLOCK_REALTIME);
+    const auto length = static_cast<std::int64_t>(TopModel::history_length);
+    std::map<std::uint32_t, std::vector<std::uint64_t>> usage;
+    std::map<std::uint32_t, history::Named> names;
+    std::size_t taken = 0;
+    std::int64_t last_ms = 0;
+
+    try {
+        history::Reader reader(machine.root());
+
+        for (const history::Boot &boot : reader.boots()) {
+            if (boot.boot_id != current)
+                continue;
+            names = reader.accounts(boot);
+            reader.for_each(boot, {.since_ms = now_ms - length * interval_ms, .until_ms = now_ms},
+                            [&](const history::Moment &moment) {
+                                if (moment.time_ms - last_ms > gap_ms) {
+                                    usage.clear();
+                                    taken = 0;
+                                } else if (moment.time_ms - last_ms < interval_ms - 500) {
+                                    return;
+                                }
+                                last_ms = moment.time_ms;
+                                for (const auto &[key, holdings] : moment.state.accounts) {
+                                    usage[key].resize(taken);
+                                    usage[key].push_back(holdings[history::Holding::driver]);
+                                }
+                                ++taken;
+                            });
+        }
+    } catch (const Error &) {
+        return; // nobody records it, or not for this user
+    }
+    if (now_ms - last_ms > gap_ms)
+        return;
+    for (auto &[key, values] : usage) {
+        values.resize(taken);
+        if (const auto named = names.find(key); named != names.end())
+            model.recall(named->second.id, values);
     }
 }
 
@@ -266,6 +318,8 @@ int top(Session &session, const Options &options) {
     model.sort = &column(options.list.sort, Of::both, "--sort");
     // What fails from the start is said plainly, before there is a screen.
     check_columns(options, wants_screen && output.terminal);
+    if (wants_screen)
+        recall(model, machine, options.interval());
     model.take(reader.read());
     std::unique_ptr<Terminal> terminal = wants_screen ? session.open_terminal() : nullptr;
     if (!terminal) {

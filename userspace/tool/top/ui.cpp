@@ -13,6 +13,7 @@
 #include "tool/arguments.h"
 #include "tool/session.h"
 #include "tool/settings.h"
+#include "tool/top/detail.h"
 #include "tool/top/draw.h"
 
 namespace umacct::tool {
@@ -61,7 +62,8 @@ TopUi::Wish TopUi::press(Key key) {
     // In the order of Mode.
     static constexpr std::array presses{&TopUi::press_in_list,  &TopUi::press_in_help,
                                         &TopUi::press_in_sort,  &TopUi::press_in_filter,
-                                        &TopUi::press_in_limit, &TopUi::press_in_confirm};
+                                        &TopUi::press_in_limit, &TopUi::press_in_confirm,
+                                        &TopUi::press_in_detail};
 
     if (key == Key::stop)
         return Wish::quit;
@@ -89,7 +91,7 @@ void TopUi::press_in_list(Key key) {
         Binding{Key::end, "", [](TopUi &ui) { ui.move(every_row); }},
         Binding{Key::left, "-", [](TopUi &ui) { ui.fold(true); }},
         Binding{Key::right, "+", [](TopUi &ui) { ui.fold(false); }},
-        Binding{Key::enter, "", [](TopUi &ui) { ui.toggle_fold(); }},
+        Binding{Key::enter, "", [](TopUi &ui) { ui.open_detail(); }},
         Binding{Key::escape, "", [](TopUi &ui) { ui.model_.filter.clear(); }},
         Binding{Key{'*'}, "", [](TopUi &ui) { ui.model_.unfold_all(); }},
         Binding{Key{'a'}, "", [](TopUi &ui) { ui.model_.all = !ui.model_.all; }},
@@ -129,13 +131,24 @@ void TopUi::press_in_list(Key key) {
         bound->act(*this);
 }
 
+void TopUi::press_in_detail(Key key) {
+    // Those that change what the list has would do so unseen.
+    static constexpr std::array passed{Key::up,  Key::down, Key{'k'}, Key{'j'}, Key{'l'}, Key{'f'},
+                                       Key{'K'}, Key{'h'},  Key{'?'}, Key{' '}, Key{'q'}};
+
+    if (key == Key::escape || key == Key::enter || key == Key::left)
+        base_ = mode_ = Mode::list;
+    else if (std::ranges::find(passed, key) != passed.end())
+        press_in_list(key);
+}
+
 void TopUi::press_in_help(Key key) {
     if (key == Key::down || key == Key{'j'})
         help_line_ = std::min(help_line_ + 1, help_lines() - 1);
     else if (key == Key::up || key == Key{'k'})
         help_line_ = std::max(help_line_ - 1, 0);
     else
-        mode_ = Mode::list;
+        mode_ = base_;
 }
 
 void TopUi::press_in_sort(Key key) {
@@ -161,7 +174,7 @@ void TopUi::press_in_limit(Key key) {
     if (key != Key::enter && key != Key::escape) {
         edit(key);
     } else if (key == Key::escape || input_.empty()) {
-        mode_ = Mode::list;
+        mode_ = base_;
         message_ = {"nothing was changed"};
     } else {
         try {
@@ -181,7 +194,7 @@ void TopUi::press_in_limit(Key key) {
 }
 
 void TopUi::press_in_confirm(Key key) {
-    mode_ = Mode::list;
+    mode_ = base_;
     if (key == Key{'y'} || key == Key{'Y'})
         (this->*yes_)();
     else
@@ -236,11 +249,9 @@ void TopUi::fold(bool folded) {
     }
 }
 
-void TopUi::toggle_fold() {
-    const std::vector<TopRow> rows = model_.rows();
-
-    if (!rows.empty() && rows[model_.selected(rows)].parent)
-        fold(rows[model_.selected(rows)].open);
+void TopUi::open_detail() {
+    if (!model_.rows().empty())
+        base_ = mode_ = Mode::detail;
 }
 
 /// Null where there is no row, or it was removed meanwhile.
@@ -347,10 +358,10 @@ void TopUi::set_limit() {
 
         // What is not so comes first: a screen may cut the end off.
         if (is_unenforced(made))
-            message_ = {fmt::format("nothing enforces it: {}; {}", printable(made.reason), said),
+            message_ = {fmt::format("not enforced: {}; {}", printable(made.reason), said),
                         Tone::refused};
         else if (made.driver_state == UMACCT_DRIVER_ABSENT)
-            message_ = {said + "; it holds from when the driver is loaded"};
+            message_ = {said + "; it takes effect once the driver is loaded"};
         else
             message_ = {said};
         wish_ = Wish::refresh;
@@ -374,7 +385,9 @@ Grid TopUi::draw(Size size) {
             draw_title(grid), ++row;
         if (spare > 0 && model_.sample() != nullptr)
             row += draw_machine(grid, row, std::min(spare, 5), *model_.sample());
-        draw_body(grid, row, size.rows - row - (size.rows > 1 ? 1 : 0));
+        const int height = size.rows - row - (size.rows > 1 ? 1 : 0);
+        if (base_ != Mode::detail || !draw_chosen(grid, row, height))
+            draw_body(grid, row, height);
     }
     if (size.rows > 1)
         draw_bottom(grid);
@@ -398,6 +411,20 @@ void TopUi::draw_title(Grid &grid) const {
         grid.put(0, room + 2, right);
     else
         grid.put(0, 12, fitted(right, columns - 12));
+}
+
+/// False where there is nothing chosen any more: then the list says why.
+bool TopUi::draw_chosen(Grid &grid, int row, int height) {
+    const std::vector<TopRow> rows = model_.rows();
+
+    if (rows.empty() || rows[model_.selected(rows)].account == nullptr)
+        return false;
+    TopRow chosen = rows[model_.selected(rows)];
+    // Of a process it is its cgroup that there is more to tell of.
+    if (chosen.client != nullptr)
+        chosen = model_.account_row(*chosen.account);
+    draw_detail(grid, row, height, model_, chosen);
+    return true;
 }
 
 void TopUi::draw_body(Grid &grid, int row, int height) {
@@ -433,6 +460,7 @@ void TopUi::draw_body(Grid &grid, int row, int height) {
 TopUi::Message TopUi::bottom_line() const {
     switch (mode_) {
     case Mode::list:
+    case Mode::detail:
         break;
     case Mode::help:
         return {"any key goes back; up and down scroll", Tone::strong};
@@ -457,7 +485,10 @@ TopUi::Message TopUi::bottom_line() const {
     }
     if (!message_.text.empty())
         return message_;
-    return {"h help  p processes  s sort  / filter  l limit  f freeze  K kill  q quit",
+    if (mode_ == Mode::detail)
+        return {"Esc back  up down another row  l limit  f freeze  K kill  h help  q quit",
+                Tone::faint};
+    return {"h help  Enter more  p processes  s sort  / filter  l limit  K kill  q quit",
             Tone::faint};
 }
 

@@ -35,7 +35,7 @@ public:
     Grid draw(Size size);
 
 private:
-    enum class Mode { list, help, sort, filter, limit, confirm };
+    enum class Mode { list, help, sort, filter, limit, confirm, detail };
 
     struct Message {
         std::string text;
@@ -49,9 +49,10 @@ private:
     void press_in_filter(Key key);
     void press_in_limit(Key key);
     void press_in_confirm(Key key);
+    void press_in_detail(Key key);
+    void open_detail();
     void move(long rows);
     void fold(bool folded);
-    void toggle_fold();
     const Account *chosen_account();
     void ask_limit();
     void ask_freeze();
@@ -67,6 +68,7 @@ private:
     bool edit(Key key);
 
     void draw_title(Grid &grid) const;
+    bool draw_chosen(Grid &grid, int row, int height);
     void draw_body(Grid &grid, int row, int height);
     void draw_bottom(Grid &grid) const;
     Message bottom_line() const;
@@ -76,6 +78,7 @@ private:
     std::string target_;
     std::chrono::milliseconds delay_;
     Mode mode_ = Mode::list;
+    Mode base_ = Mode::list;    ///< the list, or the detail of its chosen row
     Wish wish_ = Wish::nothing; ///< of the key that is pressed
     bool paused_ = false;
     Message message_;

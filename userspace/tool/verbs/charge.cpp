@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/settings.h"
 #include "lib/text.h"
 #include "tool/arguments.h"
 #include "tool/session.h"
@@ -14,12 +15,6 @@
 namespace umacct::tool {
 
 namespace {
-
-umacct_charge_mode mode_of(std::string_view word) {
-    return word == "on"    ? UMACCT_CHARGE_ON
-           : word == "off" ? UMACCT_CHARGE_OFF
-                           : UMACCT_CHARGE_INHERIT;
-}
 
 bool is_worth_listing(const Account &account) {
     return account.charge != UMACCT_CHARGE_INHERIT || account.usage > 0;
@@ -73,7 +68,7 @@ int charge(Session &session, ModeOptions options) {
     options.understand({"on", "off", "inherit"}, "for example: umacct charge ollama.service on");
     if (!options.mode)
         return list(session, options);
-    change.charge = mode_of(*options.mode);
+    change.charge = parse_charge_mode(*options.mode);
     if (!options.target)
         return set_default(session, *change.charge);
 

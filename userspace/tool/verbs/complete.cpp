@@ -78,7 +78,7 @@ void without_complaint(Source source) {
 
 void add_targets(Session &session, Candidates &candidates) {
     without_complaint([&] {
-        for (const Account &account : session.module().accounts()) {
+        for (const Account &account : session.connection.loaded().accounts()) {
             if (candidates.prefix().empty() && (account.usage > 0 || account.configured()))
                 candidates.add(account.path, "cgroup");
         }

@@ -9,10 +9,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "daemon/policy.h"
-#include "daemon/validate.h"
 #include "lib/error.h"
 #include "lib/owners/no_such_target.h"
+#include "lib/policy/policy.h"
+#include "lib/policy/validate.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -164,7 +164,8 @@ struct Found {
           runs(is_there),
           inside(!target.path.empty() && is_made_inside(target.path, machine.owners())),
           rule(policy.match(subject())),
-          change(policy.change(target.path, rule, machine.meminfo().total())) {}
+          contract(runs ? contract_of(machine.cgroups(), target.path) : Contract()),
+          change(policy.change(target.path, rule, machine.meminfo().total(), contract)) {}
 
     /// The same of what need not run yet.
     static Found of(const Machine &machine, const std::string &word) {
@@ -188,7 +189,8 @@ struct Found {
     std::optional<Owner> owner;
     bool runs;
     bool inside;
-    const Rule *rule; ///< null for none
+    const Rule *rule;  ///< null for none
+    Contract contract; ///< what it was started with, as root sees it
     AccountChange change;
 
     Found(const Found &) = delete; // the rule is one of the policy's
@@ -266,9 +268,13 @@ void print_names(const Machine &machine, const Output &output, const Found &foun
 std::string source_of(const Found &found) {
     const std::string words = words_of(found.change);
 
+    const char *with = found.contract.empty() ? "" : ", and as it was started";
+
     if (found.rule != nullptr)
-        return printable(
-            fmt::format("by {} ({}): {}", found.rule->name, found.rule->place.text(), words));
+        return printable(fmt::format("by {} ({}){}: {}", found.rule->name, found.rule->place.text(),
+                                     with, words));
+    if (!found.contract.empty() && !found.change.empty())
+        return fmt::format("as it was started: {}", words);
     return found.change.empty() ? "no rule matches" : fmt::format("by [machine]: {}", words);
 }
 

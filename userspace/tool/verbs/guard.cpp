@@ -31,7 +31,7 @@ std::optional<Json> read_ranking(const std::filesystem::path &root) {
     std::ostringstream text;
 
     if (!in && failure_of(errno) == Failure::permission)
-        throw Error(Failure::permission, "what the guard sees is for root to know");
+        throw Error(Failure::permission, "only root can see what the guard sees");
     if (!in)
         return std::nullopt;
     text << in.rdbuf();

@@ -8,12 +8,13 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "daemon/policy.h"
 #include "lib/error.h"
 #include "lib/host/replace_file.h"
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/memory/preflight.h"
+#include "lib/policy/policy.h"
+#include "lib/policy/validate.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
 #include "tool/session.h"
@@ -62,6 +63,29 @@ void write_setting(const fs::path &root, const Setting &setting) {
                     "it takes root");
 }
 
+/// What the command line asks for, of what was set before.
+Setting asked_for(const Machine &machine, const Options &options, Setting setting) {
+    const std::uint64_t total = machine.meminfo().total();
+
+    setting.bytes = read_argument("SIZE", *options.size, [&](const std::string &text) {
+        return text == "off" ? 0 : parse_machine_size(text, machine);
+    });
+    if (options.blocks)
+        setting.block = read_argument("--blocks", *options.blocks, parse_block);
+    if (setting.bytes > total)
+        throw Error(
+            Failure::usage,
+            fmt::format("SIZE: {} is more than the machine's memory", format_size(setting.bytes)),
+            "a tenth of it is much already");
+    // umacctd would refuse the policy, and each later one, until it is gone.
+    const std::uint64_t largest = MachineFacts::of(machine, total).largest_block;
+    if (largest != 0 && setting.block > largest)
+        throw Error(Failure::usage,
+                    fmt::format("--blocks: {} is more than the kernel's largest block, {}",
+                                format_size(setting.block), format_size(largest)));
+    return setting;
+}
+
 int headroom(const Machine &machine, Output &output, const Options &options) {
     const Setting before = setting_of(machine, read_policy(policy_files(machine.root())));
     Setting setting = before;
@@ -70,16 +94,7 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
         throw Error(Failure::usage, "--blocks: SIZE is missing",
                     "for example: umacct headroom 8G --blocks 64K");
     if (options.size) {
-        setting.bytes = read_argument("SIZE", *options.size, [&](const std::string &text) {
-            return text == "off" ? 0 : parse_machine_size(text, machine);
-        });
-        if (options.blocks)
-            setting.block = read_argument("--blocks", *options.blocks, parse_block);
-        if (setting.bytes > machine.meminfo().total())
-            throw Error(Failure::usage,
-                        fmt::format("SIZE: {} is more than the machine's memory",
-                                    format_size(setting.bytes)),
-                        "a tenth of it is much already");
+        setting = asked_for(machine, options, before);
         write_setting(machine.root(), setting);
     }
     std::optional<pid_t> daemon;
@@ -111,7 +126,7 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
                    format_size(free), format_size(setting.block));
     if (daemon || !known || setting.bytes == 0)
         return 0;
-    fmt::print(output.err, "umacct: it is set, and nothing keeps it: umacctd does not run\n"
+    fmt::print(output.err, "umacct: set, but umacctd is not running\n"
                            "hint: systemctl enable --now umacctd\n");
     return exit_not_enforced;
 }
@@ -123,7 +138,7 @@ Action add_headroom(CLI::App &verb) {
 
     verb.add_option("SIZE", options->size,
                     "how much, such as 8G or 10%, or off; nothing to print it");
-    verb.add_option("--blocks", options->blocks, "in blocks of this size; 2M unless told")
+    verb.add_option("--blocks", options->blocks, "in blocks of this size; default: 2M")
         ->type_name("SIZE");
     add_examples(verb, "umacct headroom\n"
                        "umacct headroom 8G\n"

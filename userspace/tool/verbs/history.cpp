@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,22 +9,30 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "lib/error.h"
 #include "lib/history/analysis.h"
 #include "lib/history/reader.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/history/period.h"
 #include "tool/history/times.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
+#include "tool/report/plot.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
 
 namespace {
+
+struct Options {
+    std::optional<std::string> target;
+    AskedTime time;
+    bool csv = false;
+    std::int64_t course = 0; ///< so many moments of it
+};
 
 using history::Boot;
 using history::Figure;
@@ -37,220 +43,13 @@ using history::Moment;
 using history::Named;
 using history::Range;
 
-constexpr std::int64_t hour_ms = 3'600'000;
-/// With --at, how far back the growth is looked for.
-constexpr std::int64_t at_window_ms = 600'000;
-/// Rates are of so long a time at the least.
-constexpr std::int64_t rate_window_ms = 10'000;
+/// Each moment of a course stands for so many samples at the most.
+constexpr std::int64_t samples_of_moment = 8;
+constexpr std::int64_t most_of_course = 2000;
 constexpr std::size_t accounts_shown = 20;
 constexpr std::size_t events_shown = 20;
 
-struct Options {
-    std::optional<std::string> target;
-    std::optional<std::string> since;
-    std::optional<std::string> until;
-    std::optional<std::string> at;
-    std::optional<int> boot;
-    bool csv = false;
-};
-
-/// One account, over the time that is asked for.
-struct Row {
-    Named named;
-    history::Holdings first;
-    history::Holdings last;
-    std::uint64_t most = 0;
-    std::int64_t fastest = 0; ///< bytes per second, over rate_window_ms at the most
-    bool there = false;       ///< at the end
-
-    // To find the fastest.
-    std::int64_t rated_ms = 0;
-    std::uint64_t rated = 0;
-
-    std::int64_t grown() const {
-        return static_cast<std::int64_t>(history::held(last) - history::held(first));
-    }
-};
-
-/// All that is to be told of a time.
-struct Period {
-    Range range;
-    std::optional<Moment> first;
-    std::optional<Moment> last;
-    std::int64_t interval_ms = 0; ///< of the coarsest samples in it
-    std::vector<Row> rows;        ///< by what they hold at its end
-    std::vector<Happening> happenings;
-    std::vector<Leak> leaks;
-};
-
-std::int64_t now_ms() {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
-/// What of the history is about TARGET: by what its cgroups were called, as they may be gone.
-class Filter {
-public:
-    Filter(const Session &session, std::optional<std::string> target) : target_(std::move(target)) {
-        if (!target_)
-            return;
-        try {
-            path_ = session.machine.resolve(*target_).path;
-        } catch (const Error &) { // NOLINT(bugprone-empty-catch): it was there once, perhaps
-        }
-    }
-
-    bool takes(const Named &named) const {
-        if (!target_)
-            return true;
-        if (!path_.empty() && is_at_or_below(named.path, path_))
-            return true;
-        return is_at_or_below(named.path, *target_) || named.owner == *target_ ||
-               named.owner.ends_with(' ' + *target_) || has_component(named.path, *target_) ||
-               has_component(named.path, *target_ + ".service");
-    }
-
-    bool is_set() const { return target_.has_value(); }
-
-private:
-    static bool is_at_or_below(const std::string &path, const std::string &top) {
-        return top == "/" || path == top || path.starts_with(top + '/');
-    }
-
-    static bool has_component(const std::string &path, const std::string &name) {
-        return (path + '/').find('/' + name + '/') != std::string::npos;
-    }
-
-    std::optional<std::string> target_;
-    std::string path_;
-};
-
-const Boot &choose_boot(const std::vector<Boot> &boots, const Options &options) {
-    if (boots.empty())
-        throw Error(Failure::missing, "nothing was recorded yet",
-                    "umacctd records it: systemctl enable --now umacctd");
-    const int back = -options.boot.value_or(0);
-
-    if (back < 0)
-        throw Error(Failure::usage, "--boot: 0 is this start of the machine, -1 the one before");
-    if (static_cast<std::size_t>(back) >= boots.size())
-        throw Error(Failure::failed,
-                    fmt::format("--boot: {} start{} of the machine {} in the history", boots.size(),
-                                boots.size() == 1 ? "" : "s", boots.size() == 1 ? "is" : "are"));
-    return boots[boots.size() - 1 - static_cast<std::size_t>(back)];
-}
-
-Range range_of(const Options &options, const Boot &boot, bool runs) {
-    const std::int64_t end = runs ? std::max(now_ms(), boot.last_ms) : boot.last_ms;
-    const auto moment = [&](const char *option, const std::optional<std::string> &text,
-                            std::int64_t otherwise) {
-        return text
-                   ? read_argument(option, *text,
-                                   [&](const std::string &each) { return parse_moment(each, end); })
-                   : otherwise;
-    };
-    Range range;
-
-    range.until_ms = moment("--at", options.at, moment("--until", options.until, end));
-    range.since_ms =
-        moment("--since", options.since, range.until_ms - (options.at ? at_window_ms : hour_ms));
-    // A second that was named is meant as a whole.
-    range.until_ms += 999;
-    if (range.since_ms > range.until_ms)
-        throw Error(Failure::usage, "--since is after --until");
-    return range;
-}
-
-/// Begins another window. The last may be shorter than the others.
-void rate(Row &row, std::int64_t time_ms, std::uint64_t held) {
-    const std::int64_t elapsed = std::max<std::int64_t>(time_ms - row.rated_ms, 1000);
-
-    row.fastest =
-        std::max(row.fastest, static_cast<std::int64_t>(held - row.rated) * 1000 / elapsed);
-    row.rated_ms = time_ms;
-    row.rated = held;
-}
-
-void follow(Row &row, const Moment &moment, const history::Holdings &holdings, bool is_first) {
-    const std::uint64_t held = history::held(holdings);
-
-    if (row.rated_ms == 0) {
-        // Who came later held nothing before.
-        row.first = is_first ? holdings : history::Holdings();
-        row.rated_ms = is_first ? moment.time_ms : moment.time_ms - moment.interval_ms;
-        row.rated = history::held(row.first);
-    }
-    if (moment.time_ms - row.rated_ms >= rate_window_ms)
-        rate(row, moment.time_ms, held);
-    row.last = holdings;
-    row.most = std::max(row.most, held);
-}
-
-Period read_period(history::Reader &reader, const Boot &boot, const Range &range,
-                   const Filter &filter) {
-    const auto names = reader.accounts(boot);
-    std::map<std::uint32_t, Row> rows;
-    Period period;
-
-    period.range = range;
-
-    reader.for_each(boot, range, [&](const Moment &moment) {
-        const bool is_first = !period.first;
-
-        for (auto &[key, row] : rows)
-            row.there = false;
-        for (const auto &[key, holdings] : moment.state.accounts) {
-            const auto name = names.find(key);
-
-            if (name == names.end() || !filter.takes(name->second))
-                continue;
-            Row &row = rows[key];
-            row.named = name->second;
-            row.there = true;
-            follow(row, moment, holdings, is_first);
-        }
-        if (is_first)
-            period.first = moment;
-        period.last = moment;
-        period.interval_ms = std::max(period.interval_ms, moment.interval_ms);
-    });
-    for (auto &[key, row] : rows) {
-        if (row.there)
-            rate(row, period.last->time_ms, history::held(row.last));
-        else
-            row.last = {};
-        period.rows.push_back(std::move(row));
-    }
-    std::ranges::sort(period.rows, [](const Row &a, const Row &b) {
-        return std::pair(history::held(a.last), b.named.path) >
-               std::pair(history::held(b.last), a.named.path);
-    });
-    for (Happening &happening : reader.happenings(boot, range)) {
-        if (filter.takes({.path = happening.path, .owner = {}}))
-            period.happenings.push_back(std::move(happening));
-    }
-    for (Leak &leak : history::find_leaks(reader, boot, range)) {
-        if (filter.takes(leak.named))
-            period.leaks.push_back(std::move(leak));
-    }
-    return period;
-}
-
 // --- as text ---------------------------------------------------------------------
-
-std::string describe(const Happening &happening) {
-    if (!happening.text.empty())
-        return printable(happening.text);
-    if (happening.type == "hard_refused")
-        return fmt::format("refused {}: {} used of the hard limit {}", format_size(happening.size),
-                           format_size(happening.usage), format_size(happening.limit));
-    if (happening.type == "reserve_refused")
-        return fmt::format("refused {}: {} available, reserve {}", format_size(happening.size),
-                           format_size(happening.usage), format_size(happening.limit));
-    return fmt::format("size {}, usage {}, limit {}", format_size(happening.size),
-                       format_size(happening.usage), format_size(happening.limit));
-}
 
 void print_machine(const Output &output, const Period &period) {
     const auto &before = period.first->state.machine;
@@ -261,7 +60,7 @@ void print_machine(const Output &output, const Period &period) {
     };
 
     add("total", before[Figure::total], after[Figure::total]);
-    add("could be had", history::obtainable(before), history::obtainable(after));
+    add("available", history::obtainable(before), history::obtainable(after));
     add("free", before[Figure::free], after[Figure::free]);
     add("page cache", history::page_cache(before), history::page_cache(after));
     add("driver, for accounts", before[Figure::usage], after[Figure::usage]);
@@ -278,14 +77,10 @@ void print_rows(const Output &output, const Session &session, const Period &peri
                  right("FAILED")});
     std::size_t shown = 0;
 
-    for (const Row &row : period.rows) {
+    for (const AccountPeriod &row : period.rows) {
         if (shown++ == accounts_shown)
             break;
         const std::uint64_t hard = row.last[Holding::hard];
-        const auto rose = [&](Holding which) {
-            return std::to_string(row.last[which] - std::min(row.last[which], row.first[which]));
-        };
-
         table.add({row.named.owner.empty() ? display_path(session.machine.owners(), row.named.path)
                                            : printable(row.named.owner),
                    format_size(history::held(row.last)),
@@ -294,7 +89,8 @@ void print_rows(const Output &output, const Session &session, const Period &peri
                    format_rate(row.fastest), format_size(row.most),
                    format_size(row.last[Holding::driver]), format_size(row.last[Holding::cache]),
                    format_limit(hard == UMACCT_UNLIMITED ? Limit() : Limit(hard)),
-                   rose(Holding::refusals), rose(Holding::failures)});
+                   std::to_string(row.rose(Holding::refusals)),
+                   std::to_string(row.rose(Holding::failures))});
     }
     table.print(output);
     if (period.rows.size() > accounts_shown)
@@ -389,15 +185,21 @@ Json to_json(const Boot &boot) {
 }
 
 Json to_json(const Happening &happening) {
+    const bool failed = happening.type == "failed";
+
     return {{"time", utc_text(happening.time_ms)},
             {"type", happening.type},
             {"path", happening.path.empty() ? Json() : Json(happening.path)},
-            {"limit_path", happening.limit_path.empty() ? Json() : Json(happening.limit_path)},
+            {"limit_path",
+             failed || happening.limit_path.empty() ? Json() : Json(happening.limit_path)},
             {"pid", happening.pid},
             {"comm", happening.comm},
             {"size_bytes", happening.size},
             {"usage_bytes", happening.usage},
-            {"limit_bytes", limit_json(happening.limit)},
+            {"limit_bytes", failed ? Json() : limit_json(happening.limit)},
+            {"holder_path",
+             failed && !happening.limit_path.empty() ? Json(happening.limit_path) : Json()},
+            {"holder_bytes", failed ? Json(happening.limit) : Json()},
             {"count", happening.count},
             {"text", happening.text}};
 }
@@ -464,10 +266,19 @@ Json to_json(const history::End &end) {
             {"text", paragraph(end)}};
 }
 
+Json to_json(const Band &band) {
+    const bool is_account = !band.path.empty();
+
+    return {{"kind", is_account ? "account" : band.style},
+            {"name", band.name},
+            {"path", is_account ? Json(band.path) : Json()},
+            {"bytes", band.bytes}};
+}
+
 Json rows_json(const Period &period) {
     Json rows = Json::array();
 
-    for (const Row &row : period.rows)
+    for (const AccountPeriod &row : period.rows)
         rows.push_back(merged(merged(to_json(row.named), to_json(row.last)),
                               {{"held_bytes", history::held(row.last)},
                                {"most_bytes", row.most},
@@ -485,13 +296,22 @@ Json list_json(const List &list) {
     return json;
 }
 
+Json to_json(const Plot &plot) {
+    return {{"total_bytes", plot.total},
+            {"gap_ms", plot.gap_ms},
+            {"times_ms", plot.times},
+            {"bands", list_json(plot.bands)},
+            {"reserve_bytes", plot.reserve}};
+}
+
 void print_document(const Output &output, const std::vector<Boot> &boots, const Boot &boot,
-                    const std::optional<history::End> &end, const Period &period) {
+                    const std::optional<history::End> &end, const Period &period,
+                    const std::optional<Json> &course) {
     const auto figures = [](const std::optional<Moment> &moment) {
         return moment ? to_json(moment->state.machine) : Json();
     };
 
-    output.document({{"boots", list_json(boots)},
+    Json document = {{"boots", list_json(boots)},
                      {"boot", to_json(boot)},
                      {"since", period.first ? Json(utc_text(period.first->time_ms)) : Json()},
                      {"until", period.last ? Json(utc_text(period.last->time_ms)) : Json()},
@@ -501,7 +321,10 @@ void print_document(const Output &output, const std::vector<Boot> &boots, const 
                      {"machine", figures(period.last)},
                      {"accounts", rows_json(period)},
                      {"events", list_json(period.happenings)},
-                     {"leaks", list_json(period.leaks)}});
+                     {"leaks", list_json(period.leaks)}};
+    if (course)
+        document["course"] = *course;
+    output.document(document);
 }
 
 /// A text in a table of commas.
@@ -555,15 +378,37 @@ void print_csv(const Output &output, history::Reader &reader, const Boot &boot, 
     });
 }
 
+/// The document with the memory's course, from as few samples as that takes.
+void print_course(const Output &output, const Machine &machine, history::Reader &reader,
+                  const std::vector<Boot> &boots, const Boot &boot,
+                  const std::optional<history::End> &end, const Range &range, std::int64_t most) {
+    const Filter all(machine, {});
+    const std::int64_t interval = (range.until_ms - range.since_ms) / (most * samples_of_moment);
+    Thinned thinned(range, most);
+    const Period period = read_period(reader, boot, range, all, interval,
+                                      [&](const Moment &moment) { thinned.take(moment); });
+    const auto moments = thinned.end();
+    Json course;
+
+    if (!moments.empty())
+        course = to_json(make_plot(moments, reader.accounts(boot),
+                                   [](const Named &named) { return named.name(); }));
+    print_document(output, boots, boot, end, period, course);
+}
+
 int history_of(Session &session, const Options &options) {
     history::Reader reader(session.machine.root());
     const Output &output = session.output;
+
+    if (options.course > 0 && !output.json)
+        throw Error(Failure::usage, "--course is for --json",
+                    "umacct report draws it: umacct report --svg memory.svg");
     const std::vector<Boot> boots = reader.boots();
-    const Boot &boot = choose_boot(boots, options);
+    const Boot &boot = choose_boot(boots, options.time);
     const std::string current = boot_id(session.machine.proc());
     const bool runs = boot.boot_id == current;
-    const Range range = range_of(options, boot, runs);
-    const Filter filter(session, options.target);
+    const Range range = range_of(options.time, boot, runs);
+    const Filter filter(session.machine, options.target);
 
     if (options.csv) {
         print_csv(output, reader, boot, range, filter);
@@ -573,12 +418,16 @@ int history_of(Session &session, const Options &options) {
     std::optional<history::End> end;
     if (!runs)
         end = history::analyse_end(reader, boot, current);
-    const Period period = read_period(reader, boot, range, filter);
-    if (output.json) {
-        print_document(output, boots, boot, end, period);
+    if (options.course > 0) {
+        print_course(output, session.machine, reader, boots, boot, end, range, options.course);
         return 0;
     }
-    if (end && !filter.is_set() && !options.at)
+    const Period period = read_period(reader, boot, range, filter);
+    if (output.json) {
+        print_document(output, boots, boot, end, period, {});
+        return 0;
+    }
+    if (end && !filter.is_set() && !options.time.at)
         fmt::print(output.out, "{}\n\n", paragraph(*end));
     print_period(output, session, period);
     return 0;
@@ -589,19 +438,17 @@ int history_of(Session &session, const Options &options) {
 Action add_history(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    verb.add_option("TARGET", options->target, "only this cgroup, unit, container or pod");
-    verb.add_option("--since", options->since, "from then on: 03:12, '2026-11-25 03:12', or 2h ago")
-        ->type_name("TIME");
-    verb.add_option("--until", options->until, "until then")->type_name("TIME");
-    verb.add_option("--at", options->at, "as it was then, with the ten minutes before")
-        ->type_name("TIME")
-        ->excludes("--until");
-    verb.add_option("--boot", options->boot,
-                    "0 is this start of the machine, -1 the one before, and how it ended")
+    CLI::Option *target =
+        verb.add_option("TARGET", options->target, "only this cgroup, unit, container or pod");
+    add_time_options(verb, options->time);
+    CLI::Option *csv = verb.add_flag(
+        "--csv", options->csv, "a row for each sample: of the machine, or with TARGET of accounts");
+    verb.add_option("--course", options->course,
+                    "with --json: the machine's memory at so many moments, as a picture has it")
         ->type_name("N")
-        ->allow_extra_args(false);
-    verb.add_flag("--csv", options->csv,
-                  "a row for each sample: of the machine, or with TARGET of accounts");
+        ->check(CLI::Range(std::int64_t{2}, most_of_course))
+        ->excludes(target)
+        ->excludes(csv);
     add_examples(verb, "umacct history\n"
                        "umacct history --boot -1\n"
                        "umacct history vllm --since 2h\n"

@@ -15,28 +15,25 @@ namespace {
 
 struct Options {
     std::optional<std::string> target;
-    LimitOptions limits;
+    SettingOptions settings;
     ListOptions list{.columns = {}, .sort = "name"};
-    bool view = false;
-    bool no_view = false;
 };
 
 bool is_limited(const Account &account) {
-    return account.effective || account.soft || account.throttle_ns != 0 || account.view;
+    return account.effective || account.soft || account.throttle_ns != 0 || account.keep != 0 ||
+           account.view;
 }
 
 int limit(Session &session, const Options &options) {
-    AccountChange change = parse_limits(options.limits, session.machine);
+    const AccountChange change = parse_settings(options.settings, session.machine);
 
-    if (options.view || options.no_view)
-        change.view = options.view;
     if (change.empty())
-        return list_accounts(
-            session, options.target, options.list,
-            {.worth = is_limited,
-             .columns = {"name", "usage", "soft", "hard", "limit", "bound-by", "throttle", "view"},
-             .none = "no limits are set\n",
-             .binders = true});
+        return list_accounts(session, options.target, options.list,
+                             {.worth = is_limited,
+                              .columns = {"name", "usage", "soft", "hard", "limit", "bound-by",
+                                          "keep", "throttle", "view"},
+                              .none = "no limits are set\n",
+                              .binders = true});
     if (!options.target)
         throw Error(Failure::usage, "TARGET is missing: whose limit is it?",
                     "for example: umacct limit ollama.service --hard 40G");
@@ -55,14 +52,11 @@ Action add_limit(CLI::App &verb) {
 
     add_list_options(verb, options->list, Of::accounts);
     verb.add_option("TARGET", options->target, target_help);
-    add_limit_options(verb, options->limits);
-    CLI::Option *view = verb.add_flag("--view", options->view,
-                                      "let /proc/meminfo and sysinfo tell what could be had");
-    verb.add_flag("--no-view", options->no_view, "let them tell the machine's truth")
-        ->excludes(view);
+    add_setting_options(verb, options->settings);
     add_examples(verb,
                  "umacct limit                                       all limits, and what binds\n"
                  "umacct limit ollama.service --hard 40G --soft 36G\n"
+                 "umacct limit vllm --keep 40G                       others leave it 40 GiB\n"
                  "umacct limit vllm --hard 40G --view                programs that ask see 40 GiB\n"
                  "umacct limit ollama.service --hard max --soft max  no limits any more");
     return [options](Session &session) { return limit(session, *options); };

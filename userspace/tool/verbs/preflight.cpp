@@ -15,6 +15,7 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/json.h"
 #include "lib/memory/keeper.h"
@@ -93,14 +94,14 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
     const std::string name = display_path(machine.owners(), account.path);
 
     if (account.hard) {
-        const std::uint64_t left = *account.hard - std::min(*account.hard, account.usage);
+        const std::uint64_t left = without(*account.hard, account.usage);
 
         bounds.push_back(
             {.what = "the hard limit of " + name, .left = left, .after_reclaim = left});
     }
     const MemoryController memory = memory_controller(machine.cgroups(), account);
     if (charged && memory.current && memory.max.value_or(UMACCT_UNLIMITED) != UMACCT_UNLIMITED) {
-        const std::uint64_t left = *memory.max - std::min(*memory.max, *memory.current);
+        const std::uint64_t left = without(*memory.max, *memory.current);
         auto stat = machine.cgroups().keyed(account.path, "memory.stat");
         const std::uint64_t cache = cache_of(stat);
         const std::uint64_t kept = std::min(cache, protection.below(account.path));
@@ -111,21 +112,35 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
     }
 }
 
+/// What the reserve and the guarantees of others leave, as the module compares them. own: what
+/// is kept for the one that asks, and not used yet.
+void add_reserve(std::vector<Bound> &bounds, const Status &status, std::uint64_t bytes,
+                 std::uint64_t own) {
+    const std::uint64_t others = status.kept - std::min(status.kept, own);
+
+    // What is kept for it is not refused for the reserve.
+    if ((status.reserve == 0 && others == 0) || bytes <= own)
+        return;
+    const std::uint64_t kept = status.reserve + others + bytes / overhead_share;
+    const std::uint64_t left = status.available - std::min(status.available, kept);
+
+    bounds.push_back({.what = others == 0 ? "the reserve"
+                              : status.reserve == 0
+                                  ? "what guarantees keep for others"
+                                  : "the reserve, and what guarantees keep for others",
+                      .left = left,
+                      .after_reclaim = left});
+}
+
 /// For who asks: a service's own cgroup, in its ExecStartPre=.
 std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine &machine,
                              std::uint64_t bytes, const Protection &protection) {
     const Cgroups &cgroups = machine.cgroups();
     std::vector<Bound> bounds;
 
-    if (status.reserve > 0) {
-        // As the module compares them.
-        const std::uint64_t kept = status.reserve + bytes / overhead_share;
-        const std::uint64_t left = status.available - std::min(status.available, kept);
-
-        bounds.push_back({.what = "the reserve", .left = left, .after_reclaim = left});
-    }
     const std::string self = cgroups.of_self();
     bool charged = false;
+    std::uint64_t own = 0; // of what guarantees keep
     for (std::string path = self; cgroups.exists(path); path = parent_path(path)) {
         Target at;
 
@@ -135,6 +150,7 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
             const Account account = read_account(module, cgroups, at);
 
             charged |= path == self && account.charge_effective == UMACCT_CHARGE_ON;
+            own = std::max(own, account.keep - std::min(account.keep, account.usage));
             add_bounds(bounds, machine, account, charged, protection);
         } catch (const RequestError &error) {
             // Whoever may not see it is not told what it leaves.
@@ -144,6 +160,7 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
         if (path == "/")
             break;
     }
+    add_reserve(bounds, status, bytes, own);
     return bounds;
 }
 
@@ -336,7 +353,7 @@ Fixed fix(const Machine &machine, const Asked &asked, bool anonymous) {
         if (step.action == Refill::Action::reclaim) {
             refill.reclaimed(reclaimer.reclaim(step.bytes));
             const std::uint64_t free = Zones::read(machine.proc()).usable();
-            fixed.reclaimed += (free - std::min(free, before.usable())) * page_size();
+            fixed.reclaimed += without(free, before.usable()) * page_size();
         } else if (step.action == Refill::Action::compact) {
             reclaimer.compact();
             ++fixed.compactions;
@@ -547,7 +564,7 @@ Action add_preflight(CLI::App &verb) {
     verb.add_option("SIZE", options->size,
                     "how much the driver will be asked for, such as 96G or 80%")
         ->required();
-    verb.add_option("--blocks", options->blocks, "in blocks of this size; 2M unless told")
+    verb.add_option("--blocks", options->blocks, "in blocks of this size; default: 2M")
         ->type_name("SIZE");
     verb.add_flag("--fix", options->fix, "give back page cache and compact, and ask again");
     verb.add_flag("--anonymous", options->anonymous, "with --fix: programs' memory may be swapped");

@@ -53,10 +53,14 @@ int reserve(Session &session, const std::optional<std::string> &size) {
                      format_reserve(status.reserve));
     else
         fmt::print(output.out,
-                   "reserve {}; {} available to the driver, of it {} in its pools; "
+                   "reserve {}; {} available to the driver, of it {} in its pools{}; "
                    "{} allocations refused for it\n",
                    format_reserve(status.reserve), format_size(status.available),
-                   size_or_unknown(status.pools), status.reserve_count);
+                   size_or_unknown(status.pools),
+                   status.kept == 0
+                       ? ""
+                       : fmt::format(", and {} kept by guarantees", format_size(status.kept)),
+                   status.reserve_count);
     return report_enforcement(output, made);
 }
 

@@ -31,8 +31,7 @@ namespace umacct::tool {
 namespace {
 
 struct Options {
-    LimitOptions limits;
-    bool view = false;
+    SettingOptions settings;
     bool charge = false;
     bool quiet = false;
     std::string name;
@@ -206,10 +205,8 @@ FileDescriptor open_report(const Options &options) {
 }
 
 AccountChange parse_change(const Options &options, const Machine &machine) {
-    AccountChange change = parse_limits(options.limits, machine);
+    AccountChange change = parse_settings(options.settings, machine);
 
-    if (options.view)
-        change.view = true;
     if (options.charge)
         change.charge = UMACCT_CHARGE_ON;
     return change;
@@ -274,8 +271,7 @@ Action add_run(CLI::App &verb) {
     auto options = std::make_shared<Options>();
     auto unused = std::make_shared<std::vector<std::string>>();
 
-    add_limit_options(verb, options->limits);
-    verb.add_flag("--view", options->view, "/proc/meminfo and sysinfo answer within --hard");
+    add_setting_options(verb, options->settings);
     verb.add_flag("--charge", options->charge, "the kernel's memory controller sees its memory");
     verb.add_option("--name", options->name, "name of the cgroup, or of the systemd scope")
         ->type_name("NAME");

@@ -13,9 +13,9 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
-#include "daemon/policy.h"
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/policy/policy.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -147,8 +147,10 @@ std::map<std::string, AccountChange> wanted_by(const Policy &policy, std::uint64
         return wanted.try_emplace(path, settings_of(Account())).first->second;
     };
 
-    if (policy.guard || policy.headroom || policy.headroom_blocks || policy.exporter_top)
-        throw Error(Failure::usage, "FILE: guard, headroom and exporter are not set in the module",
+    if (policy.guard || policy.headroom || policy.headroom_blocks || policy.exporter_top ||
+        policy.page != PagePolicy() || policy.containers != ContainerPolicy())
+        throw Error(Failure::usage,
+                    "FILE: guard, headroom, containers and exporter are not set in the module",
                     hint);
     for (const Rule &rule : policy.rules) {
         if (!rule.cgroup || rule.unit || rule.needs_name() || !can_be_named(*rule.cgroup))

@@ -13,7 +13,10 @@
 #include "lib/error.h"
 #include "lib/host/replace_file.h"
 #include "tool/arguments.h"
+#include "tool/containers/runtimes.h"
 #include "tool/nvml/place.h"
+#include "tool/secure_boot/enroll.h"
+#include "tool/secure_boot/state.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
 
@@ -26,6 +29,14 @@ namespace fs = std::filesystem;
 struct Options {
     std::optional<std::string> part;
     bool undo = false;
+    bool print = false;
+};
+
+/// What setting up a part came to.
+struct Made {
+    std::vector<std::string> files;
+    std::string then;                     ///< what to do after it
+    std::vector<std::string> differences; ///< of files that are others', or would be made
 };
 
 /// A file of a part's, whole.
@@ -77,7 +88,7 @@ std::vector<Written> files_of_nvml(const fs::path &root) {
             {root / "etc/cdi/umacct-nvml.json", cdi_of(place).dump(2) + "\n"}};
 }
 
-std::vector<std::string> set_up_nvml(const fs::path &root) {
+Made set_up_nvml(const fs::path &root) {
     const fs::path place = nvml::machine_place(root);
     const char *search = std::getenv("LD_LIBRARY_PATH");
     std::vector<std::string> made{place.string()};
@@ -90,7 +101,10 @@ std::vector<std::string> set_up_nvml(const fs::path &root) {
                         "it takes root");
         made.push_back(each.file.string());
     }
-    return made;
+    return {.files = std::move(made),
+            .then = "programs have it from the next login on; containers with --device "
+                    "umacct/nvml=all",
+            .differences = {}};
 }
 
 /// Whether it was there. Folders that are empty then go as well, but for profile.d, which every
@@ -125,64 +139,143 @@ std::vector<std::string> undo_nvml(const fs::path &root) {
     return removed;
 }
 
+// --- container runtimes ------------------------------------------------------------
+
+/// What changes is shown first.
+void show(const Session &session, const std::vector<containers::Edit> &edits, Made &made) {
+    for (const containers::Edit &edit : edits) {
+        if (!edit.changes())
+            continue;
+        made.differences.push_back(containers::difference(edit));
+        if (!session.output.json)
+            fmt::print(session.output.out, "{}", made.differences.back());
+    }
+}
+
+Made set_up_runtime(const Session &session, const containers::Runtime &runtime,
+                    const Options &options) {
+    const fs::path &root = session.machine.root();
+    const std::vector<containers::Edit> edits =
+        options.undo ? containers::to_undo(runtime, root)
+                     : containers::to_set_up(
+                           runtime, {.root = root, .memory = session.machine.meminfo().total()});
+    Made made;
+
+    show(session, edits, made);
+    if (options.print)
+        return made;
+    for (const containers::Edit &edit : edits) {
+        if (!options.undo || edit.changes())
+            made.files.push_back(edit.file.string());
+    }
+    if (options.undo)
+        containers::undo(runtime, root, edits);
+    else
+        containers::set_up(runtime, root, edits);
+    made.then = !options.undo ? runtime.then : made.files.empty() ? "" : runtime.then_undone;
+    return made;
+}
+
 // --- all parts ---------------------------------------------------------------------
 
 struct Part {
     const char *name;
     const char *summary;
     bool (*is_set_up)(const fs::path &root);
-    std::vector<std::string> (*set_up)(const fs::path &root); ///< which files it made
-    std::vector<std::string> (*undo)(const fs::path &root);   ///< which it removed
-    const char *then;                                         ///< what to do after it
+    Made (*set_up)(const fs::path &root);
+    std::vector<std::string> (*undo)(const fs::path &root); ///< what it removed
 };
 
 constexpr std::array parts{
     Part{"nvml", "NVML's memory and processes, for nvidia-smi, nvtop and the like",
          [](const fs::path &root) { return nvml::is_whole(nvml::machine_place(root)); },
-         set_up_nvml, undo_nvml,
-         "programs have it from the next login on; containers with --device umacct/nvml=all"},
+         set_up_nvml, undo_nvml},
+    Part{"secure-boot", "a key that the kernel trusts, so that it loads the module",
+         [](const fs::path &root) {
+             const secure_boot::State state = secure_boot::read_state(root);
+
+             return !state.strict() || state.enrolled.value_or(false);
+         },
+         [](const fs::path &root) {
+             secure_boot::Queued queued = secure_boot::enroll(root);
+
+             return Made{.files = std::move(queued.files),
+                         .then = std::move(queued.then),
+                         .differences = {}};
+         },
+         secure_boot::revoke},
 };
 
 int list_parts(const Session &session) {
     const fs::path &root = session.machine.root();
     Json rows = Json::array();
-
-    for (const Part &part : parts) {
+    const auto add = [&](const char *name, const char *summary, bool is_set_up) {
         if (session.output.json)
-            rows.push_back({{"part", part.name}, {"set_up", part.is_set_up(root)}});
+            rows.push_back({{"part", name}, {"set_up", is_set_up}});
         else
-            fmt::print(session.output.out, "{}: {}; {}\n", part.name,
-                       part.is_set_up(root) ? "set up" : "not set up", part.summary);
-    }
+            fmt::print(session.output.out, "{}: {}; {}\n", name,
+                       is_set_up ? "set up" : "not set up", summary);
+    };
+
+    for (const Part &part : parts)
+        add(part.name, part.summary, part.is_set_up(root));
+    for (const containers::Runtime &runtime : containers::all_runtimes())
+        add(runtime.name, runtime.summary, containers::is_set_up(runtime, root));
     if (session.output.json)
-        session.output.document({{"parts", rows}, {"files", Json::array()}});
+        session.output.document({{"parts", rows},
+                                 {"files", Json::array()},
+                                 {"then", nullptr},
+                                 {"differences", Json::array()}});
+    return 0;
+}
+
+int report(const Session &session, const Options &options, const Made &made, bool is_set_up) {
+    const char *done = !options.undo                             ? "made"
+                       : containers::find_runtime(*options.part) ? "put back"
+                                                                 : "removed";
+
+    if (session.output.json) {
+        session.output.document({{"parts", {{{"part", *options.part}, {"set_up", is_set_up}}}},
+                                 {"files", made.files},
+                                 {"then", made.then.empty() ? Json(nullptr) : Json(made.then)},
+                                 {"differences", made.differences}});
+        return 0;
+    }
+    if (options.print)
+        return 0;
+    for (const std::string &file : made.files)
+        fmt::print(session.output.out, "{} {}\n", done, file);
+    if (options.undo && made.files.empty())
+        fmt::print(session.output.out, "{} was not set up\n", *options.part);
+    else if (!made.then.empty())
+        fmt::print(session.output.out, "{}\n", made.then);
     return 0;
 }
 
 int setup(const Session &session, const Options &options) {
+    const fs::path &root = session.machine.root();
+
+    if (!options.part && (options.undo || options.print))
+        throw Error(Failure::usage, "PART is missing: what is it about?",
+                    "'umacct setup' lists what there is");
     if (!options.part)
         return list_parts(session);
+    if (const auto *runtime = containers::find_runtime(*options.part)) {
+        const Made made = set_up_runtime(session, *runtime, options);
+
+        return report(session, options, made, containers::is_set_up(*runtime, root));
+    }
 
     const auto *part = std::ranges::find(parts, *options.part, &Part::name);
     if (part == parts.end())
         throw Error(Failure::usage, fmt::format("there is nothing called '{}'", *options.part),
                     "'umacct setup' lists what there is");
-
-    const fs::path &root = session.machine.root();
-    const std::vector<std::string> files = (options.undo ? part->undo : part->set_up)(root);
-    if (session.output.json) {
-        session.output.document(
-            {{"parts", {{{"part", part->name}, {"set_up", part->is_set_up(root)}}}},
-             {"files", files}});
-        return 0;
-    }
-    for (const std::string &file : files)
-        fmt::print(session.output.out, "{} {}\n", options.undo ? "removed" : "made", file);
-    if (options.undo && files.empty())
-        fmt::print(session.output.out, "{} was not set up\n", part->name);
-    else if (!options.undo)
-        fmt::print(session.output.out, "{}\n", part->then);
-    return 0;
+    if (options.print)
+        throw Error(Failure::usage, fmt::format("{} can't be printed", part->name),
+                    "--print is for container runtimes");
+    const Made made = options.undo ? Made{.files = part->undo(root), .then = "", .differences = {}}
+                                   : part->set_up(root);
+    return report(session, options, made, part->is_set_up(root));
 }
 
 } // namespace
@@ -190,10 +283,15 @@ int setup(const Session &session, const Options &options) {
 Action add_setup(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
-    verb.add_option("PART", options->part, "what: nvml; nothing to list all");
+    verb.add_option("PART", options->part,
+                    "what: nvml, secure-boot, podman, crio, docker, containerd or cdi; nothing to "
+                    "list all");
+    verb.add_flag("--print", options->print, "of a container runtime: only say what would change");
     verb.add_flag("--undo", options->undo, "remove what was made for it");
     add_examples(verb, "umacct setup\n"
                        "umacct setup nvml\n"
+                       "umacct setup secure-boot\n"
+                       "umacct setup podman --print\n"
                        "umacct setup nvml --undo");
     return [options](Session &session) { return setup(session, *options); };
 }

@@ -77,6 +77,10 @@ void print_account(Module &module, const Machine &machine, const Output &output,
         {"effective limit", limit(account.effective), effective_note(module, machine, account)});
     figures.add(
         {"  used", column("percent", Of::accounts, "").cell({.account = &account}, Form::full)});
+    figures.add({"guarantee", account.keep == 0 ? "none" : size(account.keep),
+                 account.keep <= account.usage ? ""
+                                               : fmt::format("{} of it kept from others",
+                                                             size(account.keep - account.usage))});
     figures.add({"throttle", format_time(account.throttle_ns),
                  account.throttled_ns == 0
                      ? ""

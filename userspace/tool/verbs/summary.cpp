@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
+#include <fstream>
 
 #include <fmt/color.h>
 #include <fmt/ostream.h>
@@ -7,9 +8,11 @@
 
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/memory/zones.h"
 #include "lib/module/health.h"
 #include "lib/text.h"
 #include "lib/units.h"
+#include "tool/audit/statement.h"
 #include "tool/print/columns.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
@@ -55,6 +58,25 @@ std::uint64_t driver_memory(const Status &status) {
     return status.usage + status.driver_usage;
 }
 
+/// Memory that is neither free nor in any counter: what the driver took before the observer came
+/// is in here. Empty where the module answers, which says what it can't know itself.
+std::optional<std::uint64_t> unattributed(const Machine &machine, const Summary &summary) {
+    std::ifstream zoneinfo(machine.proc() / "zoneinfo");
+    std::ifstream vmstat(machine.proc() / "vmstat");
+
+    if (!summary.status.has(UMACCT_STATUS_OBSERVER))
+        return std::nullopt;
+    const Watermarks watermarks = Watermarks::read(zoneinfo, page_size());
+    const auto devices = pages_of_devices(machine.root() / "sys/kernel/mm/cma");
+    const Statement statement =
+        machine_statement(summary.memory, watermarks,
+                          {.free_lists = watermarks.free_lists,
+                           .zspages = VmCounters::read(vmstat).zspages * page_size(),
+                           .cma = devices.value_or(0) * page_size()},
+                          summary.status);
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(statement[Part::unexplained], 0));
+}
+
 void print_summary_json(const Machine &machine, Output &output, const Summary &summary) {
     Json json = to_json(summary.status);
     const auto all = [&](const auto &values) {
@@ -70,6 +92,8 @@ void print_summary_json(const Machine &machine, Output &output, const Summary &s
                       {"available_bytes", summary.memory.available()}};
     json["driver_memory_bytes"] =
         summary.status.tells_all() ? Json(driver_memory(summary.status)) : Json(nullptr);
+    const auto left_over = unattributed(machine, summary);
+    json["unattributed_bytes"] = left_over ? Json(*left_over) : Json(nullptr);
     json["warnings"] = warnings(summary.status);
     json["top_accounts"] = all(summary.accounts);
     json["top_clients"] = all(summary.clients);
@@ -82,6 +106,12 @@ std::string driver_line(const Status &status) {
 
     return fmt::format("driver {} {}", printable(status.driver_version),
                        name_of(status.driver_state));
+}
+
+/// Whose figures they are: the module's, or those of the observer in its place.
+std::string version_of(const Status &status) {
+    return status.has(UMACCT_STATUS_OBSERVER) ? fmt::format("{} without its module", UMACCT_VERSION)
+                                              : printable(status.module_version);
 }
 
 /// "7 armed, 4 off"
@@ -99,7 +129,7 @@ std::string hooks_line(const Status &status) {
     return line;
 }
 
-void print_figures(const Output &output, const Summary &summary) {
+void print_figures(const Machine &machine, const Output &output, const Summary &summary) {
     const Status &status = summary.status;
     Table figures({{}, {"", Align::right}, {}});
 
@@ -129,6 +159,10 @@ void print_figures(const Output &output, const Summary &summary) {
     // A driver that has none needs no line of its own.
     if (status.pools != 0U)
         figures.add({"  in its pools", size_or_unknown(status.pools), "freed, and kept for later"});
+    if (const auto left_over = unattributed(machine, summary))
+        figures.add({"Unattributed", format_size(*left_over),
+                     fmt::format("in no counter; in use before {}, if the driver's",
+                                 format_clock(status.since_ns.value_or(0)))});
     if (status.untracked_count > 0)
         figures.add({"  untracked", format_size(status.untracked), "ever; see the warning"});
     figures.add(
@@ -176,11 +210,11 @@ int print_summary(Session &session) {
         return code;
     }
 
-    const std::string head = fmt::format("umacct {}, {}", printable(summary.status.module_version),
-                                         driver_line(summary.status));
+    const std::string head =
+        fmt::format("umacct {}, {}", version_of(summary.status), driver_line(summary.status));
     fmt::print(output.out, "{}\n\n",
                output.colour ? fmt::format(fmt::emphasis::bold, "{}", head) : head);
-    print_figures(output, summary);
+    print_figures(session.machine, output, summary);
     print_top(session.machine, output, summary);
     for (const std::string &warning : warnings(summary.status)) {
         const std::string line = "warning: " + warning;

@@ -17,11 +17,10 @@ int view(Session &session, ModeOptions options) {
 
     options.understand({"on", "off"}, "for example: umacct view ollama.service on");
     if (!options.mode)
-        return list_accounts(
-            session, options.target, options.list,
-            {.worth = [](const Account &account) { return account.view; },
-             .columns = {"name", "view", "limit", "usage", "bound-by"},
-             .none = "nobody has a view: everybody is told the machine's truth\n"});
+        return list_accounts(session, options.target, options.list,
+                             {.worth = [](const Account &account) { return account.view; },
+                              .columns = {"name", "view", "limit", "usage", "bound-by"},
+                              .none = "no views are set\n"});
     change.view = *options.mode == "on";
     return change_account(session, session.machine.resolve(options.target.value_or("/")), change,
                           "MODE");
@@ -35,7 +34,7 @@ Action add_view(CLI::App &verb) {
     add_mode_options(verb, *options, "whose; without it, everybody's",
                      "on or off; nothing to list");
     add_examples(verb, "umacct view                    who has one\n"
-                       "umacct view on                 everybody is told what could be had\n"
+                       "umacct view on                 everybody is told what is available\n"
                        "umacct view ollama.service on  of one alone\n"
                        "umacct view off");
     return [options](Session &session) { return view(session, *options); };

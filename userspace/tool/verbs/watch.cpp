@@ -13,6 +13,7 @@
 #include "lib/error.h"
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
+#include "lib/module/failed.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
@@ -90,11 +91,34 @@ private:
         last_ = std::max(last_, event.sequence);
         if (!concerns(event.path))
             return;
+        const auto holder =
+            event.type == UMACCT_EVENT_FAILED ? holder_beside(event.account_id) : std::nullopt;
         if (output_.json)
-            output_.document(to_json(machine_.owners(), event));
+            output_.document(document(event, holder));
         else
-            print(event);
+            print(event, holder.value_or(FirstHolder()));
         output_.out.flush();
+    }
+
+    /// A burst of failures is told of one look at the accounts.
+    std::optional<FirstHolder> holder_beside(std::uint64_t id) {
+        const auto now = std::chrono::steady_clock::now();
+
+        if (!accounts_ || now - accounts_read_ >= names_age) {
+            accounts_ = module_.accounts();
+            accounts_read_ = now;
+        }
+        return first_holder(*accounts_, id);
+    }
+
+    Json document(const Event &event, const std::optional<FirstHolder> &holder) {
+        Json json = to_json(machine_.owners(), event);
+
+        if (event.type == UMACCT_EVENT_FAILED) {
+            json["holder_path"] = holder ? Json(holder->path) : Json();
+            json["holder_bytes"] = holder ? Json(holder->bytes) : Json();
+        }
+        return json;
     }
 
     bool concerns(const std::string &path) const {
@@ -145,18 +169,18 @@ private:
         return fmt::format("{:%F %T}  {:<15}", fmt::localtime(time), type);
     }
 
-    void print(const Event &event) {
+    void print(const Event &event, const FirstHolder &holder) {
         using Clock = std::chrono::system_clock;
 
         const auto time = Clock::to_time_t(Clock::time_point(
             std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(event.time_ns))));
         fmt::print(output_.out, "{}  {}  pid {} ({})  {}{}\n", head(time, name_of(event.type)),
                    display_path(machine_.owners(), event.path), event.pid, printable(event.comm),
-                   describe(event),
+                   describe(event, holder),
                    event.count > 1 ? fmt::format(", the last of {}", event.count) : "");
     }
 
-    std::string describe(const Event &event) {
+    std::string describe(const Event &event, const FirstHolder &holder) {
         const std::string where = event.limit_path == event.path || event.limit_path.empty()
                                       ? ""
                                       : " of " + display_path(machine_.owners(), event.limit_path);
@@ -174,6 +198,11 @@ private:
         case UMACCT_EVENT_RESERVE_REFUSED:
             return fmt::format("refused {}: {} available, reserve {}", format_size(event.size),
                                format_size(event.usage), format_size(event.limit));
+        case UMACCT_EVENT_FAILED:
+            return failed_text(event.size, event.usage,
+                               holder.path.empty() ? ""
+                                                   : display_path(machine_.owners(), holder.path),
+                               holder.bytes);
         }
         return fmt::format("size {}, usage {}, limit {}{}", format_size(event.size),
                            format_size(event.usage), format_size(event.limit), where);
@@ -185,6 +214,8 @@ private:
     std::string path_;
     EventTail steps_; ///< of the guard
     std::chrono::steady_clock::time_point named_ = std::chrono::steady_clock::now();
+    std::optional<std::vector<Account>> accounts_;
+    std::chrono::steady_clock::time_point accounts_read_;
     std::uint64_t last_ = 0; ///< number of the newest event that was seen or given up
 };
 

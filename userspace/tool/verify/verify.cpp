@@ -324,7 +324,7 @@ int verify_machine(Module &module, const Machine &machine, const Output &output,
 Action add_verify(CLI::App &verb) {
     auto size = std::make_shared<std::string>(usual_size);
 
-    verb.add_option("--size", *size, "how much to take: 8M to 64M, 32M unless told")
+    verb.add_option("--size", *size, "how much to take: 8M to 64M (default: 32M)")
         ->type_name("SIZE");
     add_examples(verb, "umacct verify\n"
                        "umacct verify --size 64M --json");

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Docker's daemon.json: a runtime of umacct's, which runs the one that was the default, and is
+/// the default.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tool/containers/edit.h"
+
+namespace umacct::containers {
+
+/// runtime: where umacct-runtime is installed. Throws Error where the file is no JSON object.
+Edit docker_settings(const std::filesystem::path &root, const std::string &runtime);
+
+/// Of a file that was changed since; empty where nothing is left.
+std::optional<std::string> docker_without_umacct(const std::string &now, const Edit &made);
+
+} // namespace umacct::containers

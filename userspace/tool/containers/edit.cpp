@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/containers/edit.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "lib/error.h"
+#include "lib/host/replace_file.h"
+#include "lib/json.h"
+
+namespace umacct::containers {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Above this, what differs is not looked for line by line.
+constexpr std::size_t most_pairs_of_lines = 4'000'000;
+
+constexpr int most_folders = 3;
+constexpr std::size_t context = 3; ///< lines that are shown before and after one that differs
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+    std::vector<std::string_view> lines;
+
+    while (!text.empty()) {
+        const auto end = std::min(text.find('\n'), text.size() - 1) + 1;
+
+        lines.push_back(text.substr(0, end));
+        text.remove_prefix(end);
+    }
+    return lines;
+}
+
+struct Line {
+    char mark;
+    std::string_view text;
+};
+
+/// Those that differ, with some around them.
+std::string shown(const std::vector<Line> &lines) {
+    std::string text;
+    bool left_out = false;
+
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const auto first = lines.begin() + static_cast<std::ptrdiff_t>(i - std::min(i, context));
+        const auto last =
+            lines.begin() + static_cast<std::ptrdiff_t>(std::min(i + context + 1, lines.size()));
+        const bool near =
+            std::any_of(first, last, [](const Line &line) { return line.mark != ' '; });
+
+        if (near)
+            text += fmt::format("{}{}{}{}", left_out ? " ...\n" : "", lines[i].mark, lines[i].text,
+                                lines[i].text.ends_with('\n') ? "" : "\n");
+        left_out = !near;
+    }
+    return text;
+}
+
+/// For each line of a and of b from which on, how many lines both have in the same order.
+class Common {
+public:
+    Common(const std::vector<std::string_view> &a, const std::vector<std::string_view> &b)
+        : width_(b.size() + 1), counts_((a.size() + 1) * width_) {
+        for (std::size_t i = a.size(); i-- > 0;) {
+            for (std::size_t j = b.size(); j-- > 0;)
+                counts_[i * width_ + j] = a[i] == b[j] ? from(i + 1, j + 1) + 1
+                                                       : std::max(from(i + 1, j), from(i, j + 1));
+        }
+    }
+
+    std::size_t from(std::size_t i, std::size_t j) const { return counts_[i * width_ + j]; }
+
+private:
+    std::size_t width_;
+    std::vector<std::size_t> counts_;
+};
+
+void remove_file(const fs::path &file) {
+    std::error_code error;
+
+    fs::remove(file, error);
+    if (error)
+        throw Error(failure_of(error.value()),
+                    fmt::format("{} can't be removed: {}", file.string(), error.message()),
+                    "it takes root");
+    // Folders that are empty then were made for it. The first that isn't ends this.
+    fs::path folder = file.parent_path();
+    for (int above = 0; above < most_folders && fs::remove(folder, error); ++above)
+        folder = folder.parent_path();
+}
+
+void write_edit(const Edit &edit) {
+    std::error_code ignored;
+    // What a link leads to is what changes.
+    const fs::path file =
+        fs::is_symlink(edit.file, ignored) ? fs::canonical(edit.file, ignored) : edit.file;
+
+    if (!edit.after)
+        return remove_file(file);
+    if (const int code = replace_file_of_others(file, *edit.after))
+        throw Error(failure_of(code),
+                    fmt::format("{} can't be written: {}", file.string(),
+                                std::generic_category().message(code)),
+                    "it takes root");
+}
+
+Json text_json(const std::optional<std::string> &text) {
+    return text ? Json(*text) : Json(nullptr);
+}
+
+std::optional<std::string> text_of(const Json &json) {
+    return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
+}
+
+std::vector<Edit> read_edits(const fs::path &file) {
+    const auto text = read_text(file);
+    std::vector<Edit> edits;
+
+    if (!text)
+        return edits;
+    try {
+        const Json record = Json::parse(*text);
+
+        for (const Json &each : record.at("files"))
+            edits.push_back({.file = each.at("file").get<std::string>(),
+                             .before = text_of(each.at("before")),
+                             .after = text_of(each.at("after")),
+                             .shared = each.at("shared").get<bool>()});
+    } catch (const Json::exception &error) {
+        throw Error(Failure::failed,
+                    fmt::format("{} is no record of umacct's: {}", file.string(), error.what()),
+                    "without that file, nothing is known of what was set up");
+    }
+    return edits;
+}
+
+} // namespace
+
+std::optional<std::string> read_text(const fs::path &file) {
+    std::error_code error;
+    std::ostringstream text;
+
+    if (!fs::exists(file, error) && !error)
+        return std::nullopt;
+    errno = 0;
+    std::ifstream in(file, std::ios::binary);
+    if (!in || !(in.peek() == std::ifstream::traits_type::eof() || text << in.rdbuf()))
+        throw Error(failure_of(errno), fmt::format("{} can't be read", file.string()),
+                    "it takes root");
+    return text.str();
+}
+
+std::string difference(const Edit &edit) {
+    const std::string before = edit.before.value_or("");
+    const std::string after = edit.after.value_or("");
+    const auto a = lines_of(before);
+    const auto b = lines_of(after);
+    const auto name = [&](const std::optional<std::string> &text) {
+        return text ? edit.file.string() : "/dev/null";
+    };
+    std::vector<Line> lines;
+    std::size_t i = 0;
+    std::size_t j = 0;
+
+    if ((a.size() + 1) * (b.size() + 1) <= most_pairs_of_lines) {
+        const Common common(a, b);
+
+        while (i < a.size() && j < b.size()) {
+            if (a[i] == b[j]) {
+                lines.push_back({' ', a[i++]});
+                ++j;
+            } else if (common.from(i + 1, j) >= common.from(i, j + 1)) {
+                lines.push_back({'-', a[i++]});
+            } else {
+                lines.push_back({'+', b[j++]});
+            }
+        }
+    }
+    while (i < a.size())
+        lines.push_back({'-', a[i++]});
+    while (j < b.size())
+        lines.push_back({'+', b[j++]});
+    return fmt::format("--- {}\n+++ {}\n{}", name(edit.before), name(edit.after), shown(lines));
+}
+
+Record::Record(fs::path root, std::string part)
+    : root_(std::move(root)), part_(std::move(part)), edits_(read_edits(file_of(part_))) {}
+
+void Record::make(const std::vector<Edit> &edits) {
+    const auto others = of_others();
+
+    for (const Edit &edit : edits) {
+        const auto known = std::ranges::find(edits_, edit.file, &Edit::file);
+        const auto other = std::ranges::find(others, edit.file, &Edit::file);
+
+        // What is written down first can be undone, whatever comes then.
+        if (known == edits_.end()) {
+            edits_.push_back(edit);
+            // Another part made it; undone last, this one leaves what there was before both.
+            if (other != others.end())
+                edits_.back().before = other->before;
+        } else if (edit.changes()) {
+            // Somebody changed it since, and took ours out.
+            if (edit.shared && edit.before != known->after)
+                known->before = edit.before;
+            known->after = edit.after;
+        }
+    }
+    write();
+    for (const Edit &edit : edits) {
+        if (edit.changes())
+            write_edit(edit);
+    }
+}
+
+std::vector<Edit> Record::undoing(const TakeOut &take_out) const {
+    const auto others = of_others();
+    std::vector<Edit> undoing;
+
+    for (const Edit &made : edits_) {
+        auto now = read_text(made.file);
+
+        if (std::ranges::find(others, made.file, &Edit::file) != others.end())
+            continue;
+        if (!now)
+            continue;
+        auto after = now == made.after || !made.shared ? made.before : take_out(*now, made);
+        undoing.push_back({.file = made.file,
+                           .before = std::move(now),
+                           .after = std::move(after),
+                           .shared = made.shared});
+    }
+    return undoing;
+}
+
+void Record::forget(const std::vector<Edit> &undoing) {
+    for (const Edit &edit : undoing) {
+        if (edit.changes())
+            write_edit(edit);
+    }
+    edits_.clear();
+    remove_file(file_of(part_));
+}
+
+fs::path Record::file_of(const std::string &part) const {
+    return root_ / "var/lib/umacct/setup" / (part + ".json");
+}
+
+std::vector<Edit> Record::of_others() const {
+    std::vector<Edit> all;
+    std::error_code error;
+
+    for (fs::directory_iterator at(file_of(part_).parent_path(), error), end; !error && at != end;
+         at.increment(error)) {
+        if (at->path() == file_of(part_) || at->path().extension() != ".json")
+            continue;
+        for (Edit &edit : read_edits(at->path()))
+            all.push_back(std::move(edit));
+    }
+    return all;
+}
+
+void Record::write() const {
+    Json files = Json::array();
+
+    for (const Edit &edit : edits_)
+        files.push_back({{"file", edit.file.string()},
+                         {"before", text_json(edit.before)},
+                         {"after", text_json(edit.after)},
+                         {"shared", edit.shared}});
+    write_edit(
+        {.file = file_of(part_), .before = {}, .after = Json{{"files", files}}.dump(2) + "\n"});
+}
+
+} // namespace umacct::containers

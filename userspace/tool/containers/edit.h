@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// Files of a container runtime's that "umacct setup" makes or changes, and puts back. What was
+/// there before is kept in a record, with what was made of it: who undoes it finds either the
+/// latter, and puts back the former byte by byte, or that somebody changed the file since.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace umacct::containers {
+
+/// A file, as it is and as it is to be.
+struct Edit {
+    std::filesystem::path file;
+    std::optional<std::string> before; ///< empty: there is none
+    std::optional<std::string> after;  ///< empty: there shall be none
+    bool shared = false;               ///< it is somebody else's, with something of ours in it
+
+    bool changes() const { return before != after; }
+};
+
+/// The file's text; empty where there is no file. Throws Error where it can't be read.
+std::optional<std::string> read_text(const std::filesystem::path &file);
+
+/// What the edit changes, line by line, as diff -u has it.
+std::string difference(const Edit &edit);
+
+/// What was done for a part, below root.
+class Record {
+public:
+    /// part: what it is called. Throws Error where the record can't be read.
+    Record(std::filesystem::path root, std::string part);
+
+    bool is_there() const { return !edits_.empty(); }
+
+    /// Makes the edits, and remembers them: a file that is in the record already stays there as it
+    /// was before the first time. Throws Error; the record says then what was done.
+    void make(const std::vector<Edit> &edits);
+
+    /// What undoing changes. take_out: of a shared file that somebody changed since, the text
+    /// without what is ours; empty where nothing is left of it.
+    using TakeOut =
+        std::function<std::optional<std::string>(const std::string &now, const Edit &made)>;
+    std::vector<Edit> undoing(const TakeOut &take_out) const;
+
+    /// Makes these edits, and forgets all that was done. Throws Error.
+    void forget(const std::vector<Edit> &undoing);
+
+private:
+    std::filesystem::path file_of(const std::string &part) const;
+    /// What other parts have in their records.
+    std::vector<Edit> of_others() const;
+    void write() const;
+
+    std::filesystem::path root_;
+    std::string part_;
+    std::vector<Edit> edits_;
+};
+
+} // namespace umacct::containers

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/containers/runtimes.h"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "hook/asked.h"
+#include "lib/error.h"
+#include "lib/json.h"
+#include "tool/containers/containerd.h"
+#include "tool/containers/docker.h"
+
+namespace umacct::containers {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t gib = 1ULL << 30;
+constexpr std::uint64_t most_sizes = 1024;
+constexpr int seconds_of_hook = 10; ///< it takes milliseconds
+
+/// As the machine has it when a container starts.
+std::string installed(const fs::path &root, const char *program) {
+    for (const char *folder : {"usr/lib/umacct", "usr/local/lib/umacct"}) {
+        std::error_code ignored;
+
+        if (fs::is_regular_file(root / folder / program, ignored))
+            return "/" + (fs::path(folder) / program).string();
+    }
+    throw Error(Failure::missing, fmt::format("{} is not installed", program),
+                "it is in /usr/lib/umacct, and comes with the tool's package");
+}
+
+Edit whole(const fs::path &file, const Json &json) {
+    return {.file = file, .before = read_text(file), .after = json.dump(2) + "\n"};
+}
+
+/// For podman and CRI-O.
+Edit hooks_folder(const Place &place) {
+    return whole(place.root / "etc/containers/oci/hooks.d/umacct.json",
+                 {{"version", "1.0.0"},
+                  {"hook",
+                   {{"path", installed(place.root, "umacct-hook")},
+                    {"args", {"umacct-hook"}},
+                    {"timeout", seconds_of_hook}}},
+                  {"when", {{"always", true}}},
+                  {"stages", {"createRuntime"}}});
+}
+
+/// A device for each GiB that the machine has, and some for less; and what kubelet allocated.
+Edit devices(const Place &place) {
+    Json list = Json::array();
+    const auto add = [&](const std::string &size) {
+        list.push_back(
+            {{"name", size},
+             {"containerEdits", {{"env", {fmt::format("{}={}", hook::cdi_hard, size)}}}}});
+    };
+
+    add(hook::allocated);
+    for (const char *size : {"64m", "128m", "256m", "512m"})
+        add(size);
+    for (std::uint64_t size = 1; size <= std::min(place.memory / gib + 1, most_sizes); ++size)
+        add(fmt::format("{}g", size));
+    return whole(place.root / "etc/cdi/umacct-memory.json",
+                 {{"cdiVersion", "0.5.0"},
+                  {"kind", "umacct.io/memory"},
+                  {"devices", list},
+                  {"containerEdits",
+                   {{"hooks",
+                     {{{"hookName", "createRuntime"},
+                       {"path", installed(place.root, "umacct-hook")},
+                       {"args", {"umacct-hook"}},
+                       {"timeout", seconds_of_hook}}}}}}});
+}
+
+/// Both look into the folder of packages alone unless they are told.
+Edit folders_of_hooks(const fs::path &file, const char *part, const char *table) {
+    return {.file = file,
+            .before = read_text(file),
+            .after = fmt::format("# By 'umacct setup {0}'; 'umacct setup {0} --undo' removes it.\n"
+                                 "[{1}]\n"
+                                 "hooks_dir = [\n"
+                                 "\t\"/usr/share/containers/oci/hooks.d\",\n"
+                                 "\t\"/etc/containers/oci/hooks.d\",\n"
+                                 "]\n",
+                                 part, table)};
+}
+
+std::vector<Edit> edits_of_podman(const Place &place) {
+    return {hooks_folder(place), devices(place),
+            folders_of_hooks(place.root / "etc/containers/containers.conf.d/90-umacct.conf",
+                             "podman", "engine")};
+}
+
+std::vector<Edit> edits_of_crio(const Place &place) {
+    return {hooks_folder(place), devices(place),
+            folders_of_hooks(place.root / "etc/crio/crio.conf.d/90-umacct.conf", "crio",
+                             "crio.runtime")};
+}
+
+std::vector<Edit> edits_of_docker(const Place &place) {
+    return {docker_settings(place.root, installed(place.root, "umacct-runtime")), devices(place)};
+}
+
+std::vector<Edit> edits_of_containerd(const Place &place) {
+    auto edits = containerd_settings(place.root, installed(place.root, "umacct-hook"));
+
+    edits.push_back(devices(place));
+    return edits;
+}
+
+std::vector<Edit> edits_of_cdi(const Place &place) {
+    return {devices(place)};
+}
+
+} // namespace
+
+const std::vector<Runtime> &all_runtimes() {
+    static const std::vector<Runtime> runtimes{
+        {"podman", "limits of containers, from their first instruction, with Podman",
+         "containers have what they ask for from now on: see umacct-hook(8)", "", edits_of_podman},
+        {"crio", "the same with CRI-O", "systemctl restart crio", "systemctl restart crio",
+         edits_of_crio},
+        {"docker", "the same with Docker", "systemctl restart docker", "systemctl restart docker",
+         edits_of_docker, docker_without_umacct},
+        {"containerd", "the same with Kubernetes' containers, by containerd",
+         "systemctl restart containerd", "systemctl restart containerd", edits_of_containerd,
+         containerd_without_umacct},
+        {"cdi", "CDI devices alone, such as umacct.io/memory=40g, for any runtime that has CDI",
+         "containers with --device umacct.io/memory=40g have a hard limit of 40 GiB", "",
+         edits_of_cdi},
+    };
+
+    return runtimes;
+}
+
+const Runtime *find_runtime(std::string_view name) {
+    const auto &runtimes = all_runtimes();
+    const auto found = std::ranges::find(runtimes, name, &Runtime::name);
+
+    return found == runtimes.end() ? nullptr : &*found;
+}
+
+bool is_set_up(const Runtime &runtime, const fs::path &root) {
+    return Record(root, runtime.name).is_there();
+}
+
+std::vector<Edit> to_set_up(const Runtime &runtime, const Place &place) {
+    return runtime.edits(place);
+}
+
+std::vector<Edit> to_undo(const Runtime &runtime, const fs::path &root) {
+    const Record record(root, runtime.name);
+
+    return record.is_there() ? record.undoing(runtime.take_out) : std::vector<Edit>();
+}
+
+void set_up(const Runtime &runtime, const fs::path &root, const std::vector<Edit> &edits) {
+    Record(root, runtime.name).make(edits);
+}
+
+void undo(const Runtime &runtime, const fs::path &root, const std::vector<Edit> &edits) {
+    Record record(root, runtime.name);
+
+    if (record.is_there())
+        record.forget(edits);
+}
+
+} // namespace umacct::containers

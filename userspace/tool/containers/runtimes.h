@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// How each container runtime comes to run umacct-hook: "umacct setup podman" and the like.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/containers/edit.h"
+
+namespace umacct::containers {
+
+struct Place {
+    std::filesystem::path root;
+    std::uint64_t memory; ///< the machine's
+};
+
+struct Runtime {
+    const char *name;
+    const char *summary;
+    const char *then;        ///< what to do once it is set up
+    const char *then_undone; ///< and once that is undone; empty for nothing
+    /// What its files are to be. Throws Error.
+    std::vector<Edit> (*edits)(const Place &place);
+    Record::TakeOut take_out = nullptr; ///< of a file of its that somebody changed since
+};
+
+/// Null where there is none of that name.
+const Runtime *find_runtime(std::string_view name);
+const std::vector<Runtime> &all_runtimes();
+
+/// Its files are as they are to be, as far as they are ours.
+bool is_set_up(const Runtime &runtime, const std::filesystem::path &root);
+
+/// What setting it up, or undoing that, changes.
+std::vector<Edit> to_set_up(const Runtime &runtime, const Place &place);
+std::vector<Edit> to_undo(const Runtime &runtime, const std::filesystem::path &root);
+
+/// The same, done.
+void set_up(const Runtime &runtime, const std::filesystem::path &root,
+            const std::vector<Edit> &edits);
+void undo(const Runtime &runtime, const std::filesystem::path &root,
+          const std::vector<Edit> &edits);
+
+} // namespace umacct::containers

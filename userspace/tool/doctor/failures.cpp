@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tool/doctor/check.h"
+
+#include <ctime>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lib/error.h"
+#include "lib/history/analysis.h"
+#include "lib/history/reader.h"
+#include "lib/module/failed.h"
+#include "tool/print/text.h"
+
+namespace umacct::tool::doctor {
+
+namespace {
+
+using history::Happening;
+
+constexpr std::int64_t hour_ms = 3'600'000;
+
+constexpr const char *hint = "'umacct history' says who took the memory; 'umacct preflight SIZE "
+                             "--fix' gives back page cache "
+                             "and puts together what is free, and 'umacct headroom' keeps it so";
+
+/// Of this start of the machine, by umacctd's history; nothing where there is none, or the
+/// caller may not read it.
+std::optional<std::vector<Happening>> failures_of_last_hour(const Machine &machine) {
+    try {
+        history::Reader reader(machine.root());
+        const auto boots = reader.boots();
+
+        if (boots.empty() || boots.back().boot_id != boot_id(machine.proc()))
+            return std::nullopt;
+        return reader.happenings(boots.back(), {.since_ms = std::time(nullptr) * 1000 - hour_ms},
+                                 1000, "failed");
+    } catch (const Error &) {
+        return std::nullopt;
+    }
+}
+
+std::string requests(std::uint64_t count) {
+    return counted(count, "request", "requests");
+}
+
+} // namespace
+
+void check_failures(const Examined &at, Findings &found) {
+    constexpr const char *check = "requests";
+
+    if (!at.failed)
+        return;
+    const auto failures = failures_of_last_hour(at.machine);
+    if (!failures) {
+        found.warn_unless(
+            *at.failed == 0, check,
+            *at.failed == 0 ? "the driver had memory for each request since umacct was loaded"
+                            : fmt::format("the driver had no memory for {} since umacct was loaded",
+                                          requests(*at.failed)),
+            fmt::format("{}; with umacctd's history, root sees when it was", hint),
+            {{"failed", *at.failed}});
+        return;
+    }
+    if (failures->empty()) {
+        found.add(Health::ok, check, "the driver had memory for each request of the last hour", "",
+                  {{"failed", 0}});
+        return;
+    }
+    std::uint64_t count = 0;
+    for (const Happening &each : *failures)
+        count += each.count;
+    const Happening &last = failures->back();
+    found.add(Health::warn, check,
+              fmt::format("in the last hour, {} failed; the last one at {}, of {}: {}",
+                          requests(count), history::clock_text(last.time_ms), last.path,
+                          failed_text(last.size, last.usage, last.limit_path, last.limit)),
+              hint, {{"failed", count}});
+    found.all.back().names = {last.path};
+    if (!last.limit_path.empty())
+        found.all.back().names.push_back(last.limit_path);
+}
+
+} // namespace umacct::tool::doctor

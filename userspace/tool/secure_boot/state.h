@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// What decides whether this machine's kernel loads a module that was built on it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace umacct::tool::secure_boot {
+
+/// From what the kernel and the firmware show below /sys, and from where DKMS has its key.
+struct State {
+    std::string lockdown;     ///< as the kernel says it; empty where it has none
+    bool secure = false;      ///< Secure Boot is on
+    bool locked = false;      ///< a lockdown is in force
+    bool sig_enforce = false; ///< the kernel was told to take signed modules only
+    /// The certificate of the key that signs what DKMS builds; empty where there is none.
+    std::filesystem::path certificate;
+    std::optional<bool> enrolled; ///< empty where that can't be seen
+    bool pending = false;         ///< the firmware asks about it at the next boot
+
+    /// The kernel loads signed modules only.
+    bool strict() const { return secure || locked || sig_enforce; }
+
+    /// "Secure Boot on, lockdown none [integrity]"
+    std::string text() const;
+
+    /// What somebody has to do so that the key is enrolled.
+    std::string how_to_enroll() const;
+};
+
+/// root: of the machine's file system.
+State read_state(const std::filesystem::path &root);
+
+} // namespace umacct::tool::secure_boot
