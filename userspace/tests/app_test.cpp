@@ -165,10 +165,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"limit", "///", "--hard", "1G"}, 2, "TARGET: '///' is the root"},
         Wrong{{"restore"}, 2, "FILE is required"}, Wrong{{"preflight"}, 2, "SIZE is required"},
         Wrong{{"preflight", "lots"}, 2, "SIZE: 'lots' is not a size"},
-        Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is no size of a block"},
+        Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is an invalid block size"},
         Wrong{{"headroom", "max"}, 2, "SIZE: 'max' is not a size"},
         Wrong{{"headroom", "17G"}, 2, "SIZE: 17.00 GiB is more than the machine's memory"},
-        Wrong{{"headroom", "1G", "--blocks", "1"}, 2, "--blocks: '1' is no size of a block"},
+        Wrong{{"headroom", "1G", "--blocks", "1"}, 2, "--blocks: '1' is an invalid block size"},
         Wrong{{"headroom", "--blocks", "2M"}, 2, "--blocks: SIZE is missing"},
         Wrong{{"reserve", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"reserve", "max"}, 2, "SIZE: 'max' is not a size"},
@@ -364,7 +364,8 @@ TEST_F(App, ATableIsNeverWiderThanTheTerminal) {
             std::istringstream lines(run(words).out);
 
             for (std::string line; std::getline(lines, line);) {
-                if (line.find(':') == std::string::npos) { // a sentence is no table
+                // A sentence is no table.
+                if (line.find(':') == std::string::npos && line != "no views are set") {
                     EXPECT_LE(line.size(), static_cast<std::size_t>(std::max(width, 9)))
                         << words[0] << ' ' << line;
                 }
@@ -494,6 +495,20 @@ TEST_F(App, SharesAreOfTheMachine) {
     fake_.changes.clear();
     EXPECT_EQ(run({"reserve", "25%"}).code, 0);
     EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
+    for (const auto &[option, attribute] :
+         {std::pair{"--soft", UMACCT_A_ACCOUNT_SOFT}, {"--keep", UMACCT_A_ACCOUNT_KEEP}}) {
+        fake_.changes.clear();
+        EXPECT_EQ(run({"limit", "/idle", option, "4%"}).code, 0);
+        EXPECT_EQ(changed(attribute), 16 * gib / 25);
+    }
+    for (const auto &command :
+         std::initializer_list<std::vector<const char *>>{{"limit", "/idle", "--hard", "4x"},
+                                                          {"limit", "/idle", "--keep", "4x"},
+                                                          {"reserve", "4x"},
+                                                          {"headroom", "4x"},
+                                                          {"preflight", "4x"}})
+        EXPECT_NE(run(command).err.find("share of the machine's memory as "), std::string::npos)
+            << command[0];
 }
 
 /// A reader that may not see all: what isn't told to it is 0 in the status.
@@ -1040,8 +1055,7 @@ TEST_F(App, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
 
         const Ran unknown = run(words);
         EXPECT_EQ(unknown.code, 5);
-        EXPECT_NE(unknown.err.find("nothing enforces it: version 999.1 is newer"),
-                  std::string::npos)
+        EXPECT_NE(unknown.err.find("not enforced: version 999.1 is newer"), std::string::npos)
             << unknown.err;
         // Before the driver is loaded, it is a normal thing to do.
         fake_.enforcement = {UMACCT_DRIVER_ABSENT, "the driver is not loaded: this holds from ..."};
@@ -1223,17 +1237,26 @@ TEST_F(Room, NothingIsReadThatAViewChanges) {
     EXPECT_EQ(run({"preflight", "8G"}).out.find("more than the machine's"), std::string::npos);
 }
 
+TEST_F(Room, HeadroomTakesAShareOfTheMachine) {
+    EXPECT_EQ(run({"headroom", "25%"}).out, "headroom off -> 4.00 GiB in blocks of 2.00 MiB\n");
+}
+
 TEST_F(Room, HeadroomIsForTheDaemon) {
     EXPECT_EQ(run({"headroom"}).out, "headroom off; 512.00 MiB are free in blocks of 2.00 MiB\n");
     EXPECT_EQ(run({"headroom"}).code, 0);
     const Ran set = run({"headroom", "1G", "--blocks", "64K"});
     EXPECT_EQ(set.out, "headroom off -> 1.00 GiB in blocks of 64.00 KiB\n");
     EXPECT_EQ(set.code, 5);
-    EXPECT_NE(set.err.find("umacctd does not run"), std::string::npos);
+    EXPECT_NE(set.err.find("umacctd is not running"), std::string::npos);
     const json now = run_json({"headroom", "--json"});
     EXPECT_EQ(now["headroom_bytes"], gib);
     EXPECT_EQ(now["block_bytes"], 65536);
     EXPECT_EQ(now["daemon_pid"], nullptr);
+    const Ran large = run({"headroom", "2G", "--blocks", "1G"});
+    EXPECT_EQ(large.code, 2);
+    EXPECT_NE(large.err.find("--blocks: 1.00 GiB is more than the kernel's largest block"),
+              std::string::npos);
+    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], gib) << "nothing was set";
     sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '2G'\n");
     EXPECT_EQ(run({"headroom", "off"}).code, 0);
     EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], 0);
@@ -1315,6 +1338,40 @@ TEST_F(App, WatchPrintsOneObjectALineAndEndsWithTheModule) {
     EXPECT_EQ(lines[0]["type"], "hard_refused");
     EXPECT_EQ(lines[1]["seq"], 2);
     EXPECT_EQ(lines[1]["time"], "2023-11-14T22:13:20.000000000Z");
+}
+
+TEST_F(App, WatchTellsAFailureWithWhoHoldsMostBesideIt) {
+    Event failed = refusal(1);
+
+    failed.type = UMACCT_EVENT_FAILED;
+    failed.limit_id = 0;
+    failed.limit_path.clear();
+    failed.limit = 0;
+    fake_.accounts = {{.id = 7, .path = "/a/b", .local = 9 * mib},
+                      {.id = 8, .path = "/c", .local = 5 * mib},
+                      {.id = 9, .path = "/d", .local = 4 * mib}};
+    failed.account_id = 7;
+    fake_.to_receive = {{.events = {test::encode(failed)}}};
+    const auto lines = lines_of(run({"watch", "--json"}).out);
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_EQ(schema_of("watch", lines[0]), "");
+    EXPECT_EQ(lines[0]["type"], "failed");
+    EXPECT_EQ(lines[0]["holder_path"], "/c");
+    EXPECT_EQ(lines[0]["holder_bytes"], 5 * mib);
+
+    failed.size = 4 * mib;
+    fake_.to_receive = {{.events = {test::encode(failed)}}};
+    EXPECT_NE(run({"watch"}).out.find("pid 42 (python3)  the driver had no memory for 4.00 MiB: "
+                                      "2.00 MiB available; /c holds 5.00 MiB\n"),
+              std::string::npos);
+
+    // What is available is no use then; and nobody else holds any.
+    failed.usage = 8 * mib;
+    fake_.accounts.resize(1);
+    fake_.to_receive = {{.events = {test::encode(failed)}}};
+    EXPECT_NE(run({"watch"}).out.find("8.00 MiB available in smaller pieces, or memory.max of its "
+                                      "cgroup refused it\n"),
+              std::string::npos);
 }
 
 TEST_F(App, WatchSaysHowManyEventsOneStandsFor) {

@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "tests/tool_fixture.h"
@@ -37,10 +38,11 @@ constexpr const char *meminfo_text = "MemTotal:       16777216 kB\n"
                                      "VmallocUsed:       65536 kB\n"
                                      "Percpu:             8192 kB\n";
 
-Statement machine(const Status &status, std::uint64_t free_lists = 0) {
-    std::istringstream text(meminfo_text);
+Statement machine(const Status &status, const BesideMeminfo &beside = {},
+                  const Watermarks &watermarks = {}, const std::string &more = "") {
+    std::istringstream text(meminfo_text + more);
 
-    return machine_statement(Meminfo(text), free_lists, status);
+    return machine_statement(Meminfo(text), watermarks, beside, status);
 }
 
 std::int64_t sum(const Statement &statement) {
@@ -55,7 +57,7 @@ TEST(Statement, AddsUpAndCountsNothingTwice) {
     status.driver_usage = 64 * mib;
     status.managed = 128 * mib;
 
-    const Statement statement = machine(status, mib);
+    const Statement statement = machine(status, {.free_lists = mib});
     EXPECT_EQ(sum(statement), 16 * static_cast<std::int64_t>(gib));
     EXPECT_EQ(statement[Part::page_cache] + statement[Part::shared_memory],
               4 * static_cast<std::int64_t>(gib));
@@ -83,16 +85,79 @@ TEST(Statement, MoreThanThereIsIsANegativeRest) {
     EXPECT_EQ(sum(machine(status)), 16 * static_cast<std::int64_t>(gib));
 }
 
-TEST(Statement, ReadsZoneinfoAndVmstat) {
-    std::istringstream zoneinfo("Node 0, zone DMA\n  pages free 3840\n  pagesets\n    cpu: 0\n"
-                                "              count: 12\n              high: 0\n"
-                                "    cpu: 1\n              count: 30\n");
-    std::istringstream vmstat("nr_foll_pin_acquired 50\nnr_foll_pin_released 20\n");
-    std::istringstream nothing;
+TEST(Statement, WhatHasNoLineInMeminfoIsExplained) {
+    const std::int64_t before = machine({}, {}, {}, "Zswap: 1024 kB\n")[Part::unexplained];
+    const Statement statement =
+        machine({}, {.zspages = 64 * mib, .cma = 16 * mib}, {}, "Zswap: 1024 kB\n");
 
-    EXPECT_EQ(pages_in_cpu_lists(zoneinfo), 42U);
-    EXPECT_EQ(pinned_pages(vmstat), 30U);
-    EXPECT_EQ(pinned_pages(nothing), 0U);
+    EXPECT_EQ(statement[Part::zram], 63 * static_cast<std::int64_t>(mib)); // zswap has the rest
+    EXPECT_EQ(statement[Part::cma], 16 * static_cast<std::int64_t>(mib));
+    EXPECT_EQ(statement[Part::unexplained], before - 79 * static_cast<std::int64_t>(mib));
+    EXPECT_EQ(sum(statement), 16 * static_cast<std::int64_t>(gib));
+}
+
+TEST(Statement, MemAvailableIsTakenApart) {
+    const Watermarks watermarks{.low = 32 * mib, .reserve = 64 * mib};
+    const Statement statement =
+        machine({}, {}, watermarks, "Active(file): 1048576 kB\nInactive(file): 40960 kB\n");
+    const AvailableStatement &it = statement.available;
+
+    EXPECT_EQ(it.file, gib + 40 * mib);
+    EXPECT_EQ(it.file_kept, 32 * mib);
+    EXPECT_EQ(it.slab, 256 * mib);
+    EXPECT_EQ(it.slab_kept, 32 * mib);
+    EXPECT_EQ(it.other, 256 * mib); // KReclaimable has more than slab
+    EXPECT_EQ(it.locked_file, 4095 * mib + mib - gib - it.file);
+    // 2 GiB are said to be available.
+    EXPECT_EQ(it.rest, static_cast<std::int64_t>(2 * gib) -
+                           static_cast<std::int64_t>(gib - 64 * mib + it.file - 32 * mib +
+                                                     512 * mib - 32 * mib));
+    std::int64_t taken = 0;
+    for (const PartForm &form : part_forms())
+        taken += statement.taken(form.part);
+    EXPECT_EQ(taken, static_cast<std::int64_t>(14 * gib) + it.rest);
+}
+
+TEST(Statement, OfLittlePageCacheHalfStays) {
+    const Statement statement =
+        machine({}, {}, {.low = 32 * mib}, "Active(file): 1024 kB\nInactive(file): 1024 kB\n");
+
+    EXPECT_EQ(statement.available.file_kept, mib);
+}
+
+TEST(Statement, ReadsZoneinfoAndVmstat) {
+    std::istringstream zoneinfo(
+        "Node 0, zone DMA\n  per-node stats\n      nr_inactive_anon 18\n  pages free 3840\n"
+        "        min 30\n        low 40\n        high 50\n        spanned 4095\n"
+        "        managed 3840\n        protection: (0, 1790, 1790)\n"
+        "  pagesets\n    cpu: 0\n              count: 12\n              high: 7\n"
+        "    cpu: 1\n              count: 30\n              high: 7\n"
+        "Node 0, zone Normal\n        low 400\n        high 500\n        managed 300\n"
+        "        protection: (0, 0, 0)\n");
+    std::istringstream vmstat("nr_foll_pin_acquired 50\nnr_foll_pin_released 20\nnr_zspages 7\n");
+    std::istringstream nothing;
+    const Watermarks watermarks = Watermarks::read(zoneinfo, 4096);
+
+    EXPECT_EQ(watermarks.free_lists, 42U * 4096);
+    EXPECT_EQ(watermarks.low, 440U * 4096);
+    EXPECT_EQ(watermarks.reserve, (1840U + 300) * 4096); // no more than a zone has
+    const VmCounters counters = VmCounters::read(vmstat);
+    EXPECT_EQ(counters.pinned, 30U);
+    EXPECT_EQ(counters.zspages, 7U);
+    EXPECT_EQ(VmCounters::read(nothing).pinned, 0U);
+}
+
+TEST(Statement, WhatDevicesHaveOfCmaIsSaidWhereTheKernelTells) {
+    const test::Sandbox sandbox;
+    const auto areas = sandbox.root() / "cma";
+
+    EXPECT_FALSE(pages_of_devices(areas));
+    sandbox.write("cma/reserved/alloc_pages_success", "100\n");
+    EXPECT_FALSE(pages_of_devices(areas)); // an older kernel
+    sandbox.write("cma/reserved/release_pages_success", "40\n");
+    sandbox.write("cma/other/alloc_pages_success", "5\n");
+    sandbox.write("cma/other/release_pages_success", "5\n");
+    EXPECT_EQ(pages_of_devices(areas), 60U);
 }
 
 TEST(Statement, ReadsTheDriversBookkeeping) {
@@ -234,6 +299,19 @@ TEST_F(AuditVerb, SaysWhereTheMachinesAndEachCgroupsMemoryIs) {
     EXPECT_EQ(ran.out.find(']') - bar - 1, 72U);
 }
 
+TEST_F(AuditVerb, TheMachineAloneIsTheSameMachine) {
+    const json whole = run_json({"audit", "--json"});
+    const int before = fake_.dumps;
+    const json alone = run_json({"audit", "--machine", "--json"});
+
+    EXPECT_EQ(fake_.dumps, before) << "nobody's accounts or processes are asked for";
+    EXPECT_EQ(alone["machine"], whole["machine"]);
+    EXPECT_EQ(alone["available_bytes"], whole["available_bytes"]);
+    EXPECT_TRUE(alone["cgroups"].empty());
+    EXPECT_TRUE(alone["shared_files"].empty());
+    EXPECT_EQ(run({"audit", "--machine", "/blind"}).code, 2);
+}
+
 TEST_F(AuditVerb, TheBarIsNoWiderThanTheTerminal) {
     for (const int width : {1, 5, 40, 76, 77, 500}) {
         width_ = width;
@@ -294,10 +372,44 @@ TEST_F(AuditVerb, DiffsWithAnEarlierOne) {
     EXPECT_EQ(diff["machine"]["driver_uncharged_bytes"], gib);
     EXPECT_EQ(diff["machine"]["unexplained_bytes"], -static_cast<std::int64_t>(gib));
     EXPECT_EQ(diff["machine"]["total_bytes"], 0);
+    EXPECT_EQ(diff["available"]["change_bytes"], 0);
     EXPECT_EQ(diff["cgroups"][1]["path"], "/blind");
     EXPECT_EQ(diff["cgroups"][1]["unseen_bytes"], gib);
     EXPECT_NE(run({"audit", "--diff", file("before").c_str()}).out.find("+1.00 GiB"),
               std::string::npos);
+}
+
+TEST_F(AuditVerb, SaysWhereMemAvailableWent) {
+    const auto meminfo = [&](std::uint64_t free, std::uint64_t anonymous) {
+        sandbox_.write(sandbox_.proc() / "meminfo",
+                       fmt::format("MemTotal: 16777216 kB\nMemFree: {0} kB\nMemAvailable: {0} kB\n"
+                                   "AnonPages: {1} kB\n",
+                                   free >> 10, anonymous >> 10));
+    };
+
+    meminfo(8 * gib, gib);
+    std::ofstream(file("before")) << run({"audit", "--json"}).out;
+    meminfo(4 * gib, 3 * gib);
+    fake_.status.usage += gib;
+    const json available =
+        run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"]["available"];
+    EXPECT_EQ(available["change_bytes"], -4 * static_cast<std::int64_t>(gib));
+    EXPECT_EQ(available["taken"]["anonymous_bytes"], 2 * gib);
+    EXPECT_EQ(available["taken"]["driver_uncharged_bytes"], gib);
+    EXPECT_EQ(available["taken"]["unexplained_bytes"], gib);
+    EXPECT_EQ(available["taken"]["total_bytes"], 4 * gib);
+    EXPECT_EQ(available["accounted_percent"], 75);
+    const std::string out = run({"audit", "--diff", file("before").c_str()}).out;
+    EXPECT_NE(out.find("MemAvailable fell by 4.00 GiB; 75.0 % of that is accounted for"),
+              std::string::npos)
+        << out;
+
+    // Of an audit by an earlier version, nothing is guessed.
+    json earlier = json::parse(std::ifstream(file("before")));
+    earlier.erase("taken");
+    std::ofstream(file("before")) << earlier;
+    EXPECT_TRUE(run_json({"audit", "--json", "--diff", file("before").c_str()})["diff"]["available"]
+                    .is_null());
 }
 
 TEST_F(AuditVerb, WhatPoolsHoldIsAPartAndUnknownIsNone) {
@@ -370,6 +482,22 @@ TEST_F(AuditVerb, DrawsWhatItSays) {
     EXPECT_NE(svg.str().find("driver_uncharged  3.00 GiB"), std::string::npos);
     EXPECT_NE(svg.str().find("/&lt;b&gt;: blind"), std::string::npos);
     EXPECT_EQ(svg.str().find("<b>"), std::string::npos);
+}
+
+/// The page draws the parts itself: by the same names, with the same labels and colours.
+TEST(AuditPage, ThePageHasEachPart) {
+    const std::regex part(R"re(\n\t\['(\w+)', ['"]([^\n]*)['"], '(#\w+)'\],)re");
+    std::ostringstream text;
+    std::string found;
+    std::string wanted;
+
+    text << std::ifstream(UMACCT_SOURCE_DIR "/userspace/web/page.js").rdbuf();
+    const std::string script = text.str();
+    for (std::sregex_iterator at(script.begin(), script.end(), part), end; at != end; ++at)
+        found += (*at)[1].str() + ", " + (*at)[2].str() + ", " + (*at)[3].str() + '\n';
+    for (const PartForm &form : part_forms())
+        wanted += fmt::format("{}, {}, {}\n", form.name, form.label, form.colour);
+    EXPECT_EQ(found, wanted);
 }
 
 } // namespace

@@ -179,6 +179,33 @@ TEST_F(CgroupWatchTest, WhereTheKernelLostEventsEverythingIsLookedAt) {
     EXPECT_EQ(paths(watch.take().gone), Paths{"/stays"});
 }
 
+TEST_F(CgroupWatchTest, OfManyThatGoAtOnceAllIdsAreTold) {
+    constexpr std::size_t many = 1000;
+    std::set<std::uint64_t> ids;
+    std::set<std::uint64_t> told;
+
+    sandbox_.add_cgroup("/busy");
+    for (std::size_t i = 0; i < many; ++i)
+        ids.insert(sandbox_.add_cgroup("/busy/" + std::to_string(i)));
+    CgroupWatch watch(cgroups_);
+    do {
+        watch.take();
+    } while (watch.due());
+    overflow("/busy");
+    for (std::size_t i = 0; i < many; ++i)
+        remove("/busy/" + std::to_string(i));
+    do {
+        const CgroupWatch::Changes changes = watch.take();
+
+        for (const CgroupWatch::Gone &each : changes.gone)
+            told.insert(each.id);
+        EXPECT_LE(std::ranges::count_if(changes.gone,
+                                        [](const auto &each) { return !each.path.empty(); }),
+                  300);
+    } while (watch.due());
+    EXPECT_EQ(told, ids);
+}
+
 TEST_F(CgroupWatchTest, WhereTheKernelHasNoRoomTheyAreLookedForAtIntervals) {
     sandbox_.add_cgroup("/a");
     CgroupWatch watch(cgroups_);

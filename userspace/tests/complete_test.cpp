@@ -38,7 +38,7 @@ TEST_F(Complete, VerbsAndTheirOptions) {
     EXPECT_EQ(after({"doc"}), "doctor");
     EXPECT_EQ(after({"help", "ve"}), "verify");
     EXPECT_EQ(after({"--js"}), "--json");
-    EXPECT_EQ(after({"-j", "re"}), "reclaim reserve restore");
+    EXPECT_EQ(after({"-j", "re"}), "reclaim report reserve restore");
     EXPECT_EQ(after({"limit", "vllm", "--thr"}), "--throttle");
     EXPECT_EQ(after({"ls", "--a"}), "--all");
     EXPECT_EQ(after({"nothing", ""}), "");

@@ -55,7 +55,15 @@ protected:
                         throw Error(Failure::missing, "the umacct kernel module is not loaded");
                     return fake_.connect();
                 },
-                announcements_.listen(), sandbox_.proc(), sandbox_.root())
+                announcements_.listen(), sandbox_.proc(), sandbox_.root(),
+                {.connect = [this]() -> std::unique_ptr<Transport> {
+                     return observes_ ? observer_.connect() : nullptr;
+                 },
+                 .end =
+                     [this] {
+                         ++ended_;
+                         observes_ = false;
+                     }})
                 .run();
         });
         ASSERT_TRUE(eventually([this] { return connected_ > 0; }));
@@ -86,6 +94,9 @@ protected:
     test::Sandbox sandbox_;
     test::FakeModule fake_;
     test::FakeAnnouncements announcements_;
+    test::FakeModule observer_;
+    std::atomic<bool> observes_ = false;
+    std::atomic<int> ended_ = 0; ///< how often the observer was
     std::atomic<bool> loaded_ = true;
     std::atomic<int> connected_ = 0; ///< how often
     std::atomic<int> went_ = 0;      ///< the same
@@ -201,6 +212,38 @@ protected:
     FileDescriptor socket_{socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     std::string last_;
 };
+
+TEST_F(ToldState, WhoCountsWithoutTheModuleAndWhatWaitsForIt) {
+    sandbox_.write("etc/umacct.toml", "[machine]\nreserve='2G'\n"
+                                      "[[rule]]\ncgroup='/a'\nhard='1G'\n"
+                                      "[[rule]]\ncgroup='/b'\nhard='1G'\n");
+    observer_.status.flags = UMACCT_STATUS_OBSERVER | UMACCT_STATUS_CGROUP_V2;
+    loaded_ = false;
+    start();
+    EXPECT_TRUE(says("waits: the umacct kernel module is not loaded")) << last_;
+    observes_ = true;
+    EXPECT_TRUE(says("BPF programs count in the module's place")) << last_;
+    EXPECT_NE(last_.find("2 rules and the reserve wait for the module"), std::string::npos)
+        << last_;
+    EXPECT_TRUE(observer_.changes.empty());
+    sandbox_.write("etc/umacct.toml", "[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    tell(SIGHUP);
+    EXPECT_TRUE(says("; 1 rule waits for the module")) << last_;
+
+    loaded_ = true;
+    announcements_.announce({.loaded = true});
+    EXPECT_TRUE(says("1 rule in force")) << last_;
+    EXPECT_EQ(ended_, 1) << "the observer has no more to do";
+    EXPECT_FALSE(fake_.changes.empty());
+    EXPECT_TRUE(observer_.changes.empty());
+
+    loaded_ = false;
+    announcements_.announce({.unloaded = true});
+    observes_ = true;
+    EXPECT_TRUE(says("BPF programs count in the module's place")) << last_;
+    observes_ = false;
+    EXPECT_TRUE(says("the observer was ended")) << last_;
+}
 
 TEST_F(ToldState, WhatBecameOfAReload) {
     start();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The doctor on machines that have one thing wrong each.
+#include <ctime>
 #include <string>
 
+#include "tests/history_story.h"
 #include "tests/tool_fixture.h"
 
 namespace umacct {
@@ -64,6 +66,36 @@ TEST_F(Doctor, AHealthyMachine) {
     EXPECT_NE(run({"doctor"}).out.find("\nhealthy: 0 failed, 0 warnings\n"), std::string::npos);
 }
 
+TEST_F(Doctor, RequestsThatFailedAreTold) {
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/"), .path = "/"}};
+    expect("requests", "ok", "memory for each request since umacct was loaded", 0);
+    fake_.accounts[0].failed = 3;
+    expect("requests", "warn", "no memory for 3 requests since umacct was loaded", 0);
+
+    constexpr std::int64_t second = 1000;
+    const std::int64_t now = std::time(nullptr) * second;
+    sandbox_.write("proc/sys/kernel/random/boot_id", "one\n");
+    test::Story story(sandbox_, "one", now - 7200 * second);
+    story.happenings.push_back(
+        {.time_ms = now - 3700 * second, .type = "failed", .path = "/early"});
+    story.pass(2);
+    expect("requests", "ok", "each request of the last hour", 0);
+    story.happenings.push_back({.time_ms = now - 30 * second,
+                                .type = "failed",
+                                .path = "/vllm",
+                                .limit_path = "/most",
+                                .size = 1ULL << 30,
+                                .usage = 1ULL << 20,
+                                .limit = 1ULL << 40,
+                                .count = 2});
+    story.pass(2);
+    expect("requests", "warn", "2 requests failed; the last one at", 0);
+    expect("requests", "warn",
+           "of /vllm: the driver had no memory for 1.00 GiB: 1.00 MiB available; /most holds "
+           "1.00 TiB",
+           0);
+}
+
 TEST_F(Doctor, TheModuleIsMissing) {
     loaded_ = false;
     sandbox_.write("sys/module/umacct/taint", "");
@@ -91,7 +123,7 @@ TEST_F(Doctor, WhatOfItsSignatureMayKeepTheModuleAway) {
     sandbox_.write("var/lib/dkms/mok.pub", "certificate");
     sandbox_.write(list, "another's");
     expect("signature", "warn", "mok.pub is not enrolled", 3);
-    EXPECT_NE(check("signature")["hint"].get<std::string>().find("dkms/mok.pub"),
+    EXPECT_NE(check("signature")["hint"].get<std::string>().find("umacct setup secure-boot"),
               std::string::npos);
     sandbox_.write(list, "another's, certificate, a third");
     expect("signature", "ok", "mok.pub is enrolled", 3);
@@ -127,7 +159,7 @@ TEST_F(Doctor, NotInstalledForThisKernel) {
 }
 
 TEST_F(Doctor, SecureBootAndLockdown) {
-    expect("signature", "ok", "is unsigned, which is well here", 0);
+    expect("signature", "ok", "is unsigned (not required here)", 0);
     sandbox_.write("sys/module/module/parameters/sig_enforce", "Y\n");
     expect("signature", "warn", "module.sig_enforce on; the module is unsigned", 0);
     sandbox_.write("sys/module/module/parameters/sig_enforce", "N\n");
@@ -146,7 +178,8 @@ TEST_F(Doctor, Dkms) {
     EXPECT_EQ(check("dkms")["hint"], "apt install linux-headers-6.12.1-test; DKMS builds it then");
     sandbox_.write("lib/modules/6.12.1-test/build/include/linux/kernel.h", "");
     expect("dkms", "warn", "not built for kernel 6.12.1-test", 0);
-    EXPECT_EQ(check("dkms")["hint"], "dkms autoinstall; its log is in /var/lib/dkms/umacct");
+    EXPECT_EQ(check("dkms")["hint"], "dkms install umacct/" UMACCT_VERSION
+                                     " -k 6.12.1-test; its log is in /var/lib/dkms/umacct");
     sandbox_.write("var/lib/dkms/umacct/0.1.0/6.12.1-test/x86_64/log/make.log", "");
     expect("dkms", "ok", "built for kernel 6.12.1-test", 0);
 }

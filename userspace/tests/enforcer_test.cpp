@@ -7,8 +7,10 @@
 #include <sstream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "lib/host/cgroup_watch.h"
 #include "tests/fake_module.h"
@@ -304,6 +306,36 @@ TEST_F(EnforcerTest, WhatWaitsForItsNameIsKnownToBeThePolicys) {
     EXPECT_EQ(without.charge, UMACCT_CHARGE_INHERIT);
 }
 
+TEST_F(EnforcerTest, WhatAContainerWasStartedWithHolds) {
+    const Contract contract{.asked = {.hard = gib, .view = true}};
+    const auto start = [&](const std::string &path) {
+        account(path).hard = gib;
+        account(path).view = true;
+        return write_contract(machine_.cgroups(), path, contract);
+    };
+
+    if (const int code = start("/a"))
+        GTEST_SKIP() << "trusted attributes take CAP_SYS_ADMIN and a file system that has them; "
+                        "errno "
+                     << code;
+    Enforcer enforcer = this->enforcer("[[rule]]\ncgroup='/a'\nhard='4G'\n");
+    enforcer.follow({"/a"}, {});
+    EXPECT_TRUE(fake_.changes.empty()) << "a rule doesn't raise it";
+    enforcer.replace(policy("[[rule]]\ncgroup='/a'\nhard='512M'\n"));
+    EXPECT_EQ(account("/a").hard, gib / 2);
+    enforcer.replace(policy(""));
+    EXPECT_EQ(account("/a").hard, gib) << "without the rule it has what it asked for";
+    EXPECT_TRUE(account("/a").view);
+    EXPECT_TRUE(told_.back().ends_with("(as it was started)")) << told_.back();
+
+    // The module was loaded anew: no limit is left.
+    account("/a").hard.reset();
+    account("/a").view = false;
+    enforcer.apply_all();
+    EXPECT_EQ(account("/a").hard, gib);
+    EXPECT_TRUE(account("/a").view);
+}
+
 TEST_F(EnforcerTest, TheMachinesView) {
     Enforcer enforcer = this->enforcer("[machine]\nview=true\n");
 
@@ -440,10 +472,11 @@ TEST_F(NextStart, WhatIsBrokenIsToldAndIgnored) {
     const std::string id = std::to_string(account("/a").id);
 
     for (const std::string &text :
-         {std::string(), std::string("nonsense\n"), whole + "1 2\n", whole + id + " x - - - -\n",
-          whole + id + " 1 - - 2 -\n", whole + id + " 1 - - - 3\n", whole + id + " - - - - - -\n",
-          whole + "machine 1\n", whole + "- 1 - - - -\n", whole + "\n",
-          whole + id + " 99999999999999999999999 - - - -\n", whole + std::string(9U << 20, '\n')}) {
+         {std::string(), std::string("nonsense\n"), whole + "1 2\n", whole + id + " x - - - - -\n",
+          whole + id + " 1 - - - 2 -\n", whole + id + " 1 - - - - 3\n",
+          whole + id + " - - - - - - -\n", whole + "machine 1\n", whole + "- 1 - - - - -\n",
+          whole + "\n", whole + id + " 99999999999999999999999 - - - - -\n",
+          whole + std::string(9U << 20, '\n')}) {
         sandbox_.write(file(), text);
         told_.clear();
         start_with("");
@@ -576,7 +609,7 @@ TEST_F(EnforcerTest, ARefusalOfOneCgroupKeepsNoReloadFromOthers) {
     fake_.refuse_in = 1;
     EXPECT_EQ(enforcer.replace(policy("[[rule]]\ncgroup='/?*'\nhard='2G'\n")), 1U);
     EXPECT_EQ(hard_set(), Values{2 * gib});
-    EXPECT_EQ(enforcer.policy().rules.at(0).hard->bytes, 2 * gib);
+    EXPECT_EQ(enforcer.policy().rules.at(0).change(0).hard, 2 * gib);
     EXPECT_EQ(std::ranges::count_if(told_,
                                     [](const std::string &line) {
                                         return line.find(": the fake module refuses") !=
@@ -633,6 +666,30 @@ TEST_F(EnforcerTest, OfThousandsThatComeAtOnceFewLinesAreTold) {
     EXPECT_EQ(told_.back().substr(0, 62),
               "below /many: 1500 more cgroups were set as the policy says, an");
     EXPECT_FALSE(enforcer.due());
+}
+
+TEST_F(EnforcerTest, OfThousandsThatLookLikeContainersFewAreWaitedFor) {
+    constexpr int many = 1100;
+    const auto id_of = [](int i) { return fmt::format("{:064x}", i + 1); };
+    Enforcer enforcer = this->enforcer("[[rule]]\ncontainer='vllm'\nhard='1G'\n");
+    std::vector<std::string> paths;
+
+    for (int i = 0; i < many; ++i) {
+        paths.push_back("/system.slice/docker-" + id_of(i) + ".scope");
+        account(paths.back());
+    }
+    enforcer.follow(paths, {});
+    const auto name = [&](int from, int to) {
+        for (int i = from; i < to; ++i)
+            sandbox_.write("var/lib/docker/containers/" + id_of(i) + "/config.v2.json",
+                           R"({"Name":"/vllm"})");
+    };
+    name(0, 10);
+    name(1024, many);
+    ASSERT_TRUE(enforcer.due());
+    std::this_thread::sleep_until(*enforcer.due());
+    enforcer.retry();
+    EXPECT_EQ(hard_set().size(), 10U) << "of those that came when 1024 were waited for, none";
 }
 
 TEST_F(EnforcerTest, ANameThatComesLate) {

@@ -22,6 +22,8 @@ public:
             throw RequestError(*module_.fail_with, "", 0);
         if (command == UMACCT_CMD_STATUS_GET)
             return encode(module_.status);
+        if (command == UMACCT_CMD_ACCOUNT_GET && module_.on_account)
+            module_.on_account();
         if (command == UMACCT_CMD_ACCOUNT_GET)
             return account(attribute(attributes, UMACCT_A_ACCOUNT_ID).value());
         if (module_.refuse_with)
@@ -35,11 +37,11 @@ public:
         return answer(command);
     }
 
-    Dump dump(umacct_cmd command, const Payload &attributes) override {
+    bool dump(umacct_cmd command, const Payload &attributes, const Take &take) override {
         const bool of_accounts = command == UMACCT_CMD_ACCOUNT_GET;
         const auto subtree = attribute(attributes, of_accounts ? int{UMACCT_A_ACCOUNT_ID}
                                                                : int{UMACCT_A_CLIENT_ACCOUNT_ID});
-        Dump dump{.parts = {}, .interrupted = module_.dumps < module_.interruptions};
+        const bool interrupted = module_.dumps < module_.interruptions;
 
         if (module_.goes_after && module_.dumps >= *module_.goes_after)
             throw Error(Failure::missing, "the fake module goes");
@@ -47,15 +49,15 @@ public:
         if (of_accounts) {
             for (const Account &account : module_.accounts) {
                 if (!subtree || is_below(account.path, *subtree))
-                    dump.parts.push_back(encode(account));
+                    take(encode(account));
             }
         } else {
             for (const Client &client : module_.clients) {
                 if (!subtree || is_below(client.path, *subtree))
-                    dump.parts.push_back(encode(client));
+                    take(encode(client));
             }
         }
-        return dump;
+        return interrupted;
     }
 
     void subscribe() override { module_.subscribed = true; }

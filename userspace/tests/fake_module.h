@@ -35,10 +35,11 @@ struct FakeModule {
     int refuse_in = 0; ///< the change that comes as that one is refused, alone; 0 for none
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
-    Enforcement enforcement;         ///< of every change
-    Reclaim reclaim;                 ///< what RECLAIM answers
-    std::vector<Request> changes;    ///< what was set
-    std::function<void()> on_change; ///< what a change does
+    Enforcement enforcement;          ///< of every change
+    Reclaim reclaim;                  ///< what RECLAIM answers
+    std::vector<Request> changes;     ///< what was set
+    std::function<void()> on_change;  ///< what a change does
+    std::function<void()> on_account; ///< what comes before the question about one account
     int dumps = 0;
     bool subscribed = false;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The guard's decisions: first one by one, then over seeded machines on which something goes
 /// wrong, or nothing does.
-#include "daemon/guard.h"
+#include "guard/guard.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,7 +63,7 @@ protected:
 
         for (const auto end = now_ + time; now_ < end;) {
             now_ += 50ms;
-            if (!guard_.read({now_, available, reserve_, waited_us_}))
+            if (!guard_.read({now_, available, reserve_, waited_us_, can_reserve_}))
                 continue;
             const auto actions = guard_.decide(holders_);
             for (const Action &action : actions) {
@@ -84,6 +84,7 @@ protected:
     Guard::Time now_{1000s};
     std::uint64_t reserve_ = gib;
     std::optional<std::uint64_t> waited_us_;
+    bool can_reserve_ = true;
     std::vector<Holder> holders_{holder("/server", 60 * gib), holder("/leaker", gib)};
     std::vector<Action> last_;
 };
@@ -104,6 +105,15 @@ TEST_F(GuardTest, TakesOneStepAfterTheOtherAgainstTheOneWhoGrew) {
     std::erase_if(holders_, [](const Holder &h) { return h.path == "/leaker"; });
     EXPECT_EQ(after(20s, 30 * gib), "undo freeze /leaker, undo reserve ");
     EXPECT_EQ(reserve_, gib);
+}
+
+TEST_F(GuardTest, PassesOverTheReserveWhereNobodyRefusesForIt) {
+    can_reserve_ = false;
+    after(60s, 30 * gib);
+    at("/leaker").driver = 25 * gib;
+    EXPECT_EQ(after(600ms, 4 * gib), "reclaim /leaker");
+    EXPECT_EQ(after(2s, 4 * gib), "freeze /leaker");
+    EXPECT_EQ(after(20s, 30 * gib), "undo freeze /leaker");
 }
 
 TEST_F(GuardTest, UndoesWhenAllIsWellForAWhile) {
@@ -276,6 +286,70 @@ TEST_F(GuardTest, PressureIsASignToo) {
     EXPECT_NEAR(last_.front().pressure, 22, 3);
 }
 
+/// Lets time pass in which tasks wait for so much of it, though there is memory.
+class StrainTest : public GuardTest {
+protected:
+    std::string wait(std::chrono::milliseconds time, int percent, std::uint64_t available) {
+        std::string done;
+
+        waited_us_ = waited_us_.value_or(0);
+        for (; time > 0ms; time -= 50ms) {
+            *waited_us_ += 500 * static_cast<std::uint64_t>(percent);
+            done += after(50ms, available);
+        }
+        return done;
+    }
+};
+
+TEST_F(StrainTest, WhereMemoryIsThereItIsToldAndNobodyIsTouched) {
+    GuardPolicy with = policy();
+
+    with.pressure = 20;
+    use(with);
+    EXPECT_EQ(wait(60s, 0, 57 * gib), "");
+    EXPECT_EQ(wait(1s, 98, 57 * gib), "nobody"); // the policy has the step reserve
+    EXPECT_TRUE(last_.front().strained);
+    EXPECT_EQ(last_.front().obtainable, 56 * gib);
+    EXPECT_EQ(wait(590s, 98, 57 * gib), "") << "it was told";
+    EXPECT_EQ(wait(15s, 98, 57 * gib), "nobody") << "it is still so";
+    EXPECT_EQ(wait(3600s, 98, 57 * gib), "nobodynobodynobodynobodynobodynobody");
+    EXPECT_EQ(reserve_, gib);
+    EXPECT_EQ(wait(60s, 0, 57 * gib), "");
+    EXPECT_EQ(wait(1s, 98, 57 * gib), "nobody") << "it is so again";
+}
+
+TEST_F(StrainTest, APolicyWithoutPressureIsToldAfterAMinute) {
+    EXPECT_EQ(wait(60s, 0, 57 * gib), "");
+    EXPECT_EQ(wait(59s, 98, 57 * gib), "");
+    EXPECT_EQ(wait(3s, 98, 57 * gib), "nobody");
+    EXPECT_TRUE(last_.front().strained);
+    EXPECT_GE(last_.front().for_, 60s);
+    EXPECT_NE(last_.front().text().find("tasks wait for memory that is there"), std::string::npos);
+    EXPECT_EQ(wait(60s, 30, 57 * gib), ""); // less than half of the time
+    EXPECT_EQ(wait(300s, 30, 57 * gib), "");
+}
+
+TEST_F(StrainTest, WhoGrewIsActedAgainstAllTheSame) {
+    GuardPolicy with = policy();
+
+    with.pressure = 20;
+    use(with);
+    EXPECT_EQ(wait(60s, 0, 57 * gib), "");
+    at("/leaker").driver = 5 * gib;
+    EXPECT_EQ(wait(1s, 98, 57 * gib), "reclaim /leaker");
+}
+
+TEST_F(StrainTest, WantOfMemoryIsAnotherThing) {
+    GuardPolicy with = policy();
+
+    with.pressure = 20;
+    use(with);
+    EXPECT_EQ(wait(60s, 0, 30 * gib), "");
+    EXPECT_EQ(wait(1s, 98, 10 * gib), "reserve ") << "an eighth of it isn't there";
+    EXPECT_EQ(wait(3s, 98, 10 * gib), "nobody");
+    EXPECT_FALSE(last_.front().strained);
+}
+
 TEST_F(GuardTest, AnothersReserveIsLeftAlone) {
     after(60s, 30 * gib);
     EXPECT_EQ(after(1s, 4 * gib), "reserve ");
@@ -320,7 +394,7 @@ TEST_F(Ranking, WhoGrewMostIsFirstAndWhoDidNotIsNone) {
     EXPECT_EQ(order(), "/fast /slow | /big ") << "what was taken within seconds comes first";
     after(1500s, 20 * gib);
     EXPECT_EQ(order(), "| /big /slow /fast ") << "later it is what they hold";
-    EXPECT_EQ(why_not("/slow"), "it took nothing that counts");
+    EXPECT_EQ(why_not("/slow"), "it grew by less than 2.00 GiB");
 }
 
 TEST_F(Ranking, SharedSlicesAndWhatOthersOwnAreNeverIn) {
@@ -625,7 +699,7 @@ struct Run {
     bool exhausted = false;
 };
 
-/// Between two times: when less than the floor could be had first.
+/// Between two times: when less than the floor was available first.
 double crossing(const World &world, double floor, double above, double below) {
     while (below - above > 0.001) {
         const double middle = (below + above) / 2;

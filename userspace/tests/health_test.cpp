@@ -23,6 +23,16 @@ TEST(Health, OfAModuleThatSeesAllIsGood) {
     EXPECT_TRUE(warned([](Status &status) { status.driver_state = UMACCT_DRIVER_ABSENT; }).empty());
 }
 
+TEST(Health, OfAnObserverSaysSinceWhenItCounts) {
+    const auto found = warned([](Status &status) {
+        status.flags = UMACCT_STATUS_OBSERVER | UMACCT_STATUS_CGROUP_V2;
+        status.since_ns = 1'000'000'000'000'000'000;
+    });
+
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NE(found[0].find("only allocations since 2001-09-09 "), std::string::npos) << found[0];
+}
+
 TEST(Health, SaysEachThingThatMakesTheFiguresWrong) {
     using Words = std::vector<std::string>;
 

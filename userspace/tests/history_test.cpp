@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <random>
 #include <set>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/history/layout.h"
@@ -214,6 +216,44 @@ TEST_F(HistoryTest, NobodyElseMayReadIt) {
             << suffix;
 }
 
+/// In a child that may read all that is there, and write nothing: who is not root is kept out of
+/// the folder, and root is made somebody else.
+void expect_readable(const std::filesystem::path &root, std::int64_t last_ms) {
+    const std::filesystem::path file = root / folder / file_name;
+
+    for (const char *suffix : {"", "-wal", "-shm"}) {
+        if (std::filesystem::exists(file.string() + suffix))
+            std::filesystem::permissions(file.string() + suffix, std::filesystem::perms(0444));
+    }
+    std::filesystem::permissions(file.parent_path(), std::filesystem::perms(0555));
+    EXPECT_EXIT(
+        {
+            if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
+                std::exit(2);
+            try {
+                std::exit(Reader(root).boots().back().last_ms == last_ms ? 0 : 1);
+            } catch (const Error &error) {
+                std::cerr << error.what() << '\n';
+                std::exit(3);
+            }
+        },
+        testing::ExitedWithCode(0), "");
+    std::filesystem::permissions(file.parent_path(), std::filesystem::perms(0755));
+}
+
+TEST_F(HistoryTest, WhoMayWriteNothingReadsItWhileItIsWritten) {
+    Story story(sandbox_, "one", three);
+
+    story.pass(5);
+    story.pass(5);
+    expect_readable(sandbox_.root(), three + 10'000);
+}
+
+TEST_F(HistoryTest, WhoMayWriteNothingReadsItWhenNobodyWrites) {
+    { Story(sandbox_, "one", three).pass(5); }
+    expect_readable(sandbox_.root(), three + 5000);
+}
+
 TEST_F(HistoryTest, ADamagedFileIsSetAsideAndTheRecordingGoesOn) {
     { Story(sandbox_, "one", three).pass(100); }
     const auto file = sandbox_.root() / folder / file_name;
@@ -393,7 +433,7 @@ TEST_F(EndTest, ALeakThroughTheDriver) {
     });
     EXPECT_TRUE(says("The recording ends at 2026-11-25 03:23:10 without umacctd having been told"));
     EXPECT_TRUE(says("/vllm took 98.75 GiB through the driver within 12 min, little by little"));
-    EXPECT_TRUE(says("100.00 GiB of 128.00 GiB could be had at 03:10:00, and 1.25 GiB"));
+    EXPECT_TRUE(says("100.00 GiB of 128.00 GiB was available at 03:10:00, and 1.25 GiB"));
     EXPECT_TRUE(says("all tasks waited for memory 90 %"));
     EXPECT_TRUE(says("umacct did nothing; the reserve was off"));
     // Tasks began to wait with 3 GiB left; less than 4 were left from the 769th second on.

@@ -72,6 +72,29 @@ TEST_F(HistoryVerbTest, OfTheStartBeforeItBeginsWithWhatHappened) {
     EXPECT_TRUE(has(ran.out, "reserve_refused  /vllm  pid 7 (python3)")) << ran.out;
 }
 
+TEST_F(HistoryVerbTest, AFailureIsToldWithWhoHeldMost) {
+    {
+        Story story(sandbox_, "two", three);
+
+        story.happenings.push_back({.time_ms = three + 500,
+                                    .type = "failed",
+                                    .path = "/vllm",
+                                    .limit_path = "/other",
+                                    .size = gib,
+                                    .usage = gib / 4,
+                                    .limit = 3 * gib});
+        story.pass(2);
+    }
+    EXPECT_TRUE(has(run({"history", "--since", "2026-11-25 03:00"}).out,
+                    "no memory for 1.00 GiB: 256.00 MiB available; /other "
+                    "holds 3.00 GiB"));
+    const auto event =
+        run_json({"history", "--json", "--since", "2026-11-25 03:00"})["events"].at(0);
+    EXPECT_EQ(event["holder_path"], "/other");
+    EXPECT_EQ(event["holder_bytes"], 3 * gib);
+    EXPECT_TRUE(event["limit_path"].is_null() && event["limit_bytes"].is_null()) << event;
+}
+
 TEST_F(HistoryVerbTest, ThisStartHasNoEnd) {
     tell();
     const Ran ran = run({"history", "--since", "2026-11-25 04:00"});
@@ -91,6 +114,51 @@ TEST_F(HistoryVerbTest, AtATimeItIsAsItWasThen) {
     EXPECT_EQ(document["end"]["kind"], "driver");
     EXPECT_EQ(document["end"]["culprit"]["path"], "/vllm");
     EXPECT_EQ(document["boots"].size(), 2U);
+}
+
+TEST_F(HistoryVerbTest, TheCourseAddsUpToTheMachineAtEveryMoment) {
+    tell();
+    const auto document =
+        run_json({"history", "--boot", "-1", "--course", "50", "--since", "100s", "--json"});
+    const auto &course = document["course"];
+    const std::size_t count = course["times_ms"].size();
+    bool found = false;
+
+    EXPECT_EQ(course["total_bytes"], 128 * gib);
+    EXPECT_GE(count, 49U);
+    EXPECT_LE(count, 52U);
+    EXPECT_EQ(course["times_ms"].back(), three + 220'000);
+    EXPECT_EQ(course["reserve_bytes"].size(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+        std::uint64_t sum = 0;
+
+        for (const auto &band : course["bands"])
+            sum += band["bytes"].at(i).get<std::uint64_t>();
+        EXPECT_EQ(sum, 128 * gib) << i;
+    }
+    for (const auto &band : course["bands"]) {
+        if (band["kind"] != "account")
+            continue;
+        EXPECT_EQ(band["path"], "/vllm");
+        EXPECT_EQ(band["bytes"].back(), 99 * gib);
+        found = true;
+    }
+    EXPECT_TRUE(found);
+    // It is of the same samples as the rest.
+    EXPECT_EQ(document["accounts"][0]["usage_bytes"], 99 * gib);
+    EXPECT_FALSE(run_json({"history", "--boot", "-1", "--json"}).contains("course"));
+}
+
+TEST_F(HistoryVerbTest, ACourseOfATimeWithoutSamplesIsNone) {
+    tell();
+    const auto document = run_json({"history", "--boot", "-1", "--course", "50", "--since",
+                                    "2026-11-25 02:00", "--until", "2026-11-25 02:10", "--json"});
+
+    EXPECT_TRUE(document["course"].is_null());
+    EXPECT_EQ(run({"history", "--course", "50"}).code, 2) << "it is for programs";
+    EXPECT_EQ(run({"history", "--course", "1", "--json"}).code, 2);
+    EXPECT_EQ(run({"history", "--course", "2001", "--json"}).code, 2);
+    EXPECT_EQ(run({"history", "vllm", "--course", "50", "--json"}).code, 2);
 }
 
 TEST_F(HistoryVerbTest, OnlyTheTarget) {
@@ -116,7 +184,8 @@ TEST_F(HistoryVerbTest, TablesOfCommas) {
 TEST_F(HistoryVerbTest, WhatIsNoTimeIsRefused) {
     tell();
     EXPECT_EQ(run({"history", "--since", "yesterday"}).code, 2);
-    EXPECT_EQ(run({"history", "--since", "04:30", "--until", "04:10"}).code, 2);
+    EXPECT_EQ(run({"history", "--since", "2026-11-25 04:30", "--until", "2026-11-25 04:10"}).code,
+              2);
     EXPECT_EQ(run({"history", "--boot", "-2"}).code, 1);
     EXPECT_EQ(run({"history", "--boot", "1"}).code, 2);
 }
@@ -129,6 +198,11 @@ TEST_F(HistoryVerbTest, MomentsAsPeopleWriteThem) {
     EXPECT_EQ(parse_moment("04:00", three), three - 23 * 3'600'000LL) << "the day before";
     EXPECT_EQ(parse_moment("2026-11-25 03:00", 0), three);
     EXPECT_EQ(parse_moment("2026-11-25T03:00:05", 0), three + 5000);
+    EXPECT_EQ(parse_moment("@1795575600", 0), three);
+    EXPECT_EQ(parse_moment("@1795575600.25", 0), three + 250);
+    EXPECT_EQ(parse_moment("@1795575600.0001", 0), three);
+    for (const char *text : {"@", "@-1", "@1.x", "@1 ", "@99999999999999", "@x"})
+        EXPECT_THROW(parse_moment(text, three), Error) << text;
     EXPECT_EQ(parse_moment("10min", three), three - 600'000);
     EXPECT_EQ(parse_moment("2h", three), three - 7'200'000);
 }

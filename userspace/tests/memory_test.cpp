@@ -314,7 +314,7 @@ TEST(Refill, PiecesArePutTogetherThenPageCacheOnceMore) {
         compactions += step.action == Refill::Action::compact ? 1 : 0;
         ASSERT_LT(compactions, 3);
     }
-    EXPECT_EQ(bytes, 2 * block);
+    EXPECT_EQ(bytes, 16 * block) << "of two blocks' worth, perhaps none is whole";
     EXPECT_EQ(compactions, 1);
     EXPECT_EQ(refill.next(zones_with(20, 0)).action, Refill::Action::nothing);
     EXPECT_EQ(refill.next(pieces).action, Refill::Action::compact) << "it begins again";
@@ -351,7 +351,23 @@ TEST(Refill, AsLongAsItGetsFurther) {
         missing = std::max<std::uint64_t>(2, missing - step.bytes / block / 2);
     }
     EXPECT_EQ(missing, 2U);
-    EXPECT_EQ(bytes, (8 + 4 + 2) * block);
+    EXPECT_EQ(bytes, (8 + 4 + 2 + 2 + 16) * block);
+}
+
+/// As it was seen: of what lay in pieces, the first sixth had no whole block.
+TEST(Refill, TheLastBlockIsWorthSomePageCache) {
+    Refill refill(need_of(800 * block, block));
+    std::uint64_t bytes = 0;
+
+    EXPECT_EQ(refill.next(zones_with(799, 1024)).action, Refill::Action::compact);
+    while (bytes < 12 * block) {
+        const Refill::Step step = refill.next(zones_with(799, 1024));
+
+        ASSERT_EQ(step.action, Refill::Action::reclaim);
+        EXPECT_EQ(step.bytes, block) << "no more than is missing at a time";
+        bytes += step.bytes;
+    }
+    EXPECT_EQ(refill.next(zones_with(800, 1024)).action, Refill::Action::nothing);
 }
 
 TEST(Refill, NotForABlockAtATime) {

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the exporter tells; "selftests/promtool" has Prometheus's own tool look at it, too.
-#include "daemon/metrics.h"
+/// What the exporter tells; promtool.sh has Prometheus's own tool look at it, too.
+#include "exporter/metrics.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <stop_token>
 #include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/exporter.h"
+#include "exporter/exporter.h"
 #include "lib/error.h"
 #include "lib/host/file_descriptor.h"
 #include "tests/fake_module.h"
@@ -222,15 +226,16 @@ TEST_F(Metrics, HowManyThePolicySays) {
 TEST_F(Metrics, Requests) {
     Exporter exporter(connection_, machine_, 50, {});
 
-    EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 200U);
-    EXPECT_EQ(exporter.answer("GET", "/", "").status, 404U);
-    EXPECT_EQ(exporter.answer("POST", "/metrics", "").status, 405U);
+    EXPECT_EQ(exporter.answer({"GET", "/metrics", ""}).status, 200U);
+    EXPECT_EQ(exporter.answer({"GET", "/", ""}).status, 404U);
+    EXPECT_EQ(exporter.answer({"HEAD", "/metrics", ""}).status, 200U);
+    EXPECT_EQ(exporter.answer({"POST", "/metrics", ""}).status, 405U);
     const auto open =
-        exporter.answer("GET", "/metrics", "application/openmetrics-text;version=1.0.0");
+        exporter.answer({"GET", "/metrics", "application/openmetrics-text;version=1.0.0"});
     EXPECT_TRUE(open.body.ends_with("# EOF\n"));
     EXPECT_TRUE(std::string(open.type).starts_with("application/openmetrics-text"));
     fake_.fail_with = EIO;
-    EXPECT_EQ(exporter.answer("GET", "/metrics", "").status, 500U);
+    EXPECT_EQ(exporter.answer({"GET", "/metrics", ""}).status, 500U);
 }
 
 int connect_to(const std::string &path) {
@@ -325,6 +330,77 @@ TEST_F(Metrics, WhoIsSlowKeepsNobodyFromAnAnswer) {
         ASSERT_LT(Exporter::Clock::now() - start, 4 * Exporter::longest);
     }
     EXPECT_FALSE(exporter.due());
+}
+
+/// As another user, in this thread alone: the C library would have all threads change.
+void become(uid_t user) {
+    ASSERT_EQ(syscall(SYS_setresuid, user, user, user), 0);
+}
+
+/// One who connects as often as it can, sends a byte now and then, and never a whole request.
+void hog(const std::stop_token &stop, const std::string &path) {
+    constexpr std::size_t most_open = 200;
+    std::deque<FileDescriptor> open;
+    sockaddr_un address{};
+
+    become(65534);
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    while (!stop.stop_requested()) {
+        const int client =
+            open.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)).get();
+
+        if (connect(client, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) != 0)
+            open.pop_back();
+        for (const FileDescriptor &each : open)
+            static_cast<void>(send(each.get(), "G", 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+        if (open.size() > most_open)
+            open.pop_front();
+    }
+}
+
+TEST_F(Metrics, AStrangerKeepsNoScrapeFromItsAnswer) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "it takes root to be two users";
+    const std::string path = sandbox_.proc().parent_path() / "http";
+    const int listener = listen_at_path(path);
+    Exporter exporter(connection_, machine_, 50, {listener});
+    // As if the stranger were in the socket's group.
+    std::filesystem::permissions(path, std::filesystem::perms(0666));
+    const std::jthread server([&exporter](const std::stop_token &stop) {
+        std::vector<pollfd> files;
+
+        for (const int fd : exporter.fds())
+            files.push_back({fd, POLLIN, 0});
+        while (!stop.stop_requested()) {
+            poll(files.data(), files.size(), 50);
+            exporter.run();
+        }
+    });
+    const std::jthread one(hog, path);
+    const std::jthread another(hog, path);
+    std::chrono::milliseconds longest{0};
+
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int i = 0; i < 20; ++i) {
+        const auto begin = Exporter::Clock::now();
+        const FileDescriptor client(connect_to(path));
+        const std::string request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+        std::array<char, 4096> part{};
+        std::string answer;
+
+        ASSERT_EQ(send(client.get(), request.data(), request.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(request.size()));
+        for (ssize_t size = 1; size > 0;) {
+            size = recv(client.get(), part.data(), part.size(), 0);
+            answer.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+        }
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer.substr(0, 100);
+        longest = std::max(longest, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                        Exporter::Clock::now() - begin));
+    }
+    std::printf("the slowest of 20 scrapes: %lld ms\n", static_cast<long long>(longest.count()));
+    EXPECT_LE(longest, std::chrono::seconds(2));
 }
 
 TEST_F(Metrics, AFileWhereTheSocketShouldBeStays) {

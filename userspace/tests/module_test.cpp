@@ -2,10 +2,13 @@
 #include "lib/module/module.h"
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "lib/error.h"
+#include "lib/module/stand_in.h"
 #include "tests/fake_module.h"
 
 namespace umacct {
@@ -232,6 +235,55 @@ TEST(Module, ValuesHaveTheWordsOfTheAbi) {
 TEST(Module, ValuesOfANewerModuleHaveAName) {
     EXPECT_EQ(name_of(static_cast<umacct_driver_state>(99)), "unknown");
     EXPECT_EQ(name_of(static_cast<umacct_event_type>(99)), "unknown");
+}
+
+TEST(Connection, AsksAnotherWhereTheModuleIsNotLoaded) {
+    test::FakeModule other;
+    const auto missing = []() -> std::unique_ptr<Transport> {
+        throw Error(Failure::missing, "not loaded");
+    };
+    const auto refused = []() -> std::unique_ptr<Transport> {
+        throw Error(Failure::permission, "not for you");
+    };
+    const auto otherwise = [&other] { return other.connect(); };
+
+    other.status.usage = 7;
+    EXPECT_EQ(Connection(missing, otherwise).module().status().usage, 7U);
+    EXPECT_THROW(Connection(missing, otherwise).loaded(), Error);
+    EXPECT_THROW(Connection(missing).module(), Error);
+    EXPECT_THROW(Connection(refused, otherwise).module(), Error);
+}
+
+TEST(StandIn, AnswersUntilTheModuleIsThere) {
+    test::FakeModule module;
+    test::FakeModule other;
+    bool loaded = false;
+    int asked = 0;
+    const auto connect = [&]() -> std::unique_ptr<Transport> {
+        ++asked;
+        if (!loaded)
+            throw Error(Failure::missing, "not loaded");
+        return module.connect();
+    };
+    Module answers(until_loaded(other.connect(), connect));
+    const auto usage_is = [&](std::uint64_t usage) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+
+        while (answers.status().usage != usage && std::chrono::steady_clock::now() < until)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return answers.status().usage == usage;
+    };
+
+    module.status.usage = 1;
+    other.status.usage = 2;
+    EXPECT_TRUE(usage_is(2));
+    EXPECT_EQ(asked, 0) << "who made it has just asked";
+    loaded = true;
+    EXPECT_TRUE(usage_is(1));
+    EXPECT_EQ(asked, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    EXPECT_TRUE(usage_is(1));
+    EXPECT_EQ(asked, 1) << "no more from then on";
 }
 
 } // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/policy.h"
+#include "lib/policy/policy.h"
 
 #include <fstream>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
-#include "daemon/validate.h"
+#include "lib/policy/validate.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -117,9 +117,9 @@ TEST_F(PolicyTest, TheFirstThatSaysSomethingWins) {
 
     EXPECT_EQ(policy.reserve->of(0), gib);
     EXPECT_EQ(policy.charge, UMACCT_CHARGE_ON);
-    EXPECT_EQ(policy.match({.path = "/a"})->hard->bytes, gib);
-    EXPECT_EQ(policy.match({.path = "/b"})->hard->bytes, 2 * gib);
-    EXPECT_EQ(policy.match({.path = "/c"})->hard->bytes, 3 * gib);
+    EXPECT_EQ(policy.match({.path = "/a"})->change(0).hard.value_or(0), gib);
+    EXPECT_EQ(policy.match({.path = "/b"})->change(0).hard.value_or(0), 2 * gib);
+    EXPECT_EQ(policy.match({.path = "/c"})->change(0).hard.value_or(0), 3 * gib);
     EXPECT_EQ(policy.match({.path = "/c/d"}), nullptr);
 }
 
@@ -129,7 +129,9 @@ TEST_F(PolicyTest, PriorityGoesBeforeTheOrderOfFiles) {
                                "[[rule]]\ncgroup='/prod/a'\npriority=10\nhard='3G'\n"
                                "[[rule]]\ncgroup='/prod/b'\npriority=11\nhard='4G'\n"
                                "[[rule]]\ncgroup='/**'\npriority=-1\nhard='5G'\n");
-    const auto hard = [&](const char *path) { return policy.match({.path = path})->hard->bytes; };
+    const auto hard = [&](const char *path) {
+        return policy.match({.path = path})->change(0).hard.value_or(0);
+    };
 
     EXPECT_EQ(hard("/prod/a"), 2 * gib) << "of equals, the first";
     EXPECT_EQ(hard("/prod/b"), 4 * gib);
@@ -148,6 +150,11 @@ TEST_F(PolicyTest, WhatAPersonSetComesFirst) {
     EXPECT_EQ(policy.headroom_anonymous, true);
 }
 
+TEST_F(PolicyTest, TheObserverIsOnUnlessItSaysOtherwise) {
+    EXPECT_TRUE(read("[machine]\n").observer.value_or(true));
+    EXPECT_FALSE(read("[machine]\nobserver = false\n").observer.value_or(true));
+}
+
 TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[[rule]]\ncgroup = '/a'\nhard = '40X'\n",
                    "umacct.toml:3:8: hard: '40X' is not a size");
@@ -162,7 +169,7 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[[rule]]\ncgroup = '/a'\nhard = '1G'\npriority = '1'\n",
                    "umacct.toml:4:12: priority is a whole number");
     expect_problem("[[rule]]\ncgroup = '/a'\n",
-                   "umacct.toml:1:1: a rule needs one of soft, hard, throttle, view, charge");
+                   "umacct.toml:1:1: a rule needs one of hard, soft, throttle, keep, view, charge");
     expect_problem("[[rule]]\nhard = '1G'\n",
                    "umacct.toml:1:1: a rule needs one of cgroup, unit, container, image, pod, "
                    "namespace, label");
@@ -179,11 +186,12 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[machine]\nreserve = 'max'\n",
                    "umacct.toml:2:11: reserve: 'max' would leave nothing to anybody");
     expect_problem("[machine]\nheadroom_blocks = '3M'\n",
-                   "umacct.toml:2:19: headroom_blocks: '3M' is no size of a block: a power of two, "
-                   "from 4.00 KiB on");
+                   "umacct.toml:2:19: headroom_blocks: '3M' is an invalid block size: it must be a "
+                   "power of two, "
+                   "at least 4.00 KiB");
     expect_problem("[machine]\nheadrom = '1G'\n",
                    "umacct.toml:2:1: [machine] has no 'headrom'; it may have reserve, charge, "
-                   "view, headroom, headroom_blocks, headroom_anonymous");
+                   "view, headroom, headroom_blocks, headroom_anonymous, observer");
     expect_problem("[machine\n", "umacct.toml:1:9: Error while parsing table header: "
                                  "expected ']', saw '\\n'");
 }
@@ -217,6 +225,62 @@ TEST_F(PolicyTest, WhereSoftIsAboveHardOnAMachineHardHolds) {
 }
 
 // It ended the program: the parser's stack has an end.
+TEST_F(PolicyTest, OddTextsAreRefusedWithAPlaceAndNothingElseHappens) {
+    const auto repeated = [](const std::string &text, int count) {
+        std::string all;
+
+        for (int i = 0; i < count; ++i)
+            all += text;
+        return all;
+    };
+    const auto reserve = [](const std::string &text) {
+        return "[machine]\nreserve = \"" + text + "\"\n";
+    };
+    const auto rule = [](const std::string &text) { return "[[rule]]\n" + text + '\n'; };
+    const std::string of_all = "cgroup = '/a'\nhard = '1G'\n";
+
+    for (const std::string &text : {"a = " + repeated("[", 200'000),
+                                    repeated("[[", 1000) + "rule" + repeated("]]", 1000),
+                                    reserve(std::string("8\0G", 3)),
+                                    reserve("\xff\xfe"),
+                                    reserve("nan%"),
+                                    reserve("inf%"),
+                                    reserve("1e400%"),
+                                    reserve("0x10%"),
+                                    reserve("100.0000001%"),
+                                    reserve("1%%"),
+                                    reserve("-5%"),
+                                    reserve("900.G"),
+                                    std::string("[machine]\nreserve = 8\n"),
+                                    std::string("[machine]\nreserve = 1979-05-27\n"),
+                                    std::string("[[machine]]\nreserve = '8G'\n"),
+                                    std::string("[machien]\nreserve = '1G'\n"),
+                                    std::string("[machine]\nreserve = '1G'\nreserve = '2G'\n"),
+                                    std::string("[guard]\npressure = '0%'\n"),
+                                    std::string("[guard]\nfloor = '4G'\nsteps = 'kill'\n"),
+                                    std::string("[exporter]\ntop = -1\n"),
+                                    std::string("rule = [1, 2]\n"),
+                                    rule("priority = 9223372036854775808\n" + of_all),
+                                    rule("priority = 1.5\n" + of_all),
+                                    rule("cgroup = 'user.slice/**'\nhard = '1G'"),
+                                    rule("cgroup = '/a'\nthrottle = '9999999999999s'")}) {
+        const auto found = problems(text);
+
+        EXPECT_FALSE(found.empty()) << text.substr(0, 80);
+        for (const std::string &each : found) {
+            EXPECT_TRUE(each.starts_with("umacct.toml:")) << each;
+            EXPECT_LT(each.size(), 400U) << text.substr(0, 80);
+        }
+    }
+    for (const std::string &text :
+         {std::string(), "\xef\xbb\xbf" + reserve("8G"),
+          std::string("[machine]\r\nreserve = '8G'\r\n"),
+          std::string("[machine]\n\treserve\t=\t'8G'\n"), rule("name = '\u2603'\n" + of_all),
+          std::string("rule = [{cgroup = '/a', hard = '1G'}]\n"),
+          rule("cgroup = '/" + repeated("**a", 2000) + "'\nhard = '1G'")})
+        EXPECT_TRUE(problems(text).empty()) << text.substr(0, 80) << problems(text).front();
+}
+
 TEST_F(PolicyTest, AKeyOfThousandsOfPartsIsRefused) {
     std::string key = "a";
 
@@ -247,8 +311,40 @@ TEST_F(PolicyTest, TheExporters) {
     expect_problem("[exporter]\ntop=-1\n", "umacct.toml:2:5: top is how many: 0 or more");
     expect_problem("[exporter]\ntop='9'\n", "umacct.toml:2:5: top is a whole number");
     expect_problem("[exporter]\nport=1\n",
-                   "umacct.toml:2:1: [exporter] has no 'port'; it may have top");
+                   "umacct.toml:2:1: [exporter] has no 'port'; it may have top, page, page_token, "
+                   "page_origins, page_hosts");
     expect_problem("exporter=1\n", "umacct.toml:1:10: exporter is a table: [exporter]");
+}
+
+TEST_F(PolicyTest, ThePages) {
+    const PagePolicy page = read("[exporter]\npage = true\npage_token = '/etc/token'\n"
+                                 "page_origins = ['https://a.example', 'http://127.0.0.1:3000']\n"
+                                 "page_hosts = ['spark.lan']\n")
+                                .page;
+
+    EXPECT_EQ(page.on, true);
+    EXPECT_EQ(page.token, "/etc/token");
+    EXPECT_EQ(page.origins,
+              (std::vector<std::string>{"https://a.example", "http://127.0.0.1:3000"}));
+    EXPECT_EQ(page.hosts, std::vector<std::string>{"spark.lan"});
+    EXPECT_EQ(read("").page, PagePolicy());
+    // The file that is read first has the say.
+    sandbox_.write("etc/umacct.toml.d/a.toml", "[exporter]\npage = false\n");
+    EXPECT_EQ(read("[exporter]\npage = true\n").page.on, false);
+    std::filesystem::remove(root() / "etc/umacct.toml.d/a.toml");
+
+    expect_problem("[exporter]\npage_token = 'token'\n",
+                   "umacct.toml:2:14: page_token: 'token' is no whole path");
+    for (const char *origin :
+         {"*", "null", "", "a.example", "https://", "https://*.a.example", "https://a.example/",
+          "https://A.example", "https://a.example:", "https://a.example:x",
+          "https://a.example:123456", "ftp://a.example", "https://a b"})
+        EXPECT_EQ(problems(std::string("[exporter]\npage_origins = ['") + origin + "']\n").size(),
+                  1U)
+            << origin;
+    for (const char *host : {"*", "", "Spark", "spark.lan:80", "http://spark", "a b", "[::1]"})
+        EXPECT_EQ(problems(std::string("[exporter]\npage_hosts = ['") + host + "']\n").size(), 1U)
+            << host;
 }
 
 std::string contents_of(const std::filesystem::path &file) {
@@ -319,7 +415,7 @@ TEST_F(PolicyTest, RulesAreForWhatTheySpeakOf) {
     const auto matched = [&](const Owner &owner, const char *path = "/x", bool inside = false) {
         const Rule *rule = policy.match({.path = path, .owner = &owner, .inside = inside});
 
-        return rule == nullptr ? 0 : rule->hard->bytes / gib;
+        return rule == nullptr ? 0 : rule->change(0).hard.value_or(0) / gib;
     };
     Owner unit{.kind = OwnerKind::unit, .runtime = "systemd", .id = "ab.service"};
     Owner container{.kind = OwnerKind::container, .runtime = "docker", .id = "0123"};
@@ -388,7 +484,7 @@ TEST_F(PolicyTest, RulesByLabel) {
     const auto matched = [&](const Owner &owner) {
         const Rule *rule = policy.match({.path = "/x", .owner = &owner});
 
-        return rule == nullptr ? 0 : rule->hard->bytes / gib;
+        return rule == nullptr ? 0 : rule->change(0).hard.value_or(0) / gib;
     };
     Owner container{.kind = OwnerKind::container, .runtime = "docker", .name = "vllm"};
     Owner pod{.kind = OwnerKind::pod, .runtime = "kubernetes", .kube_namespace = "lab"};

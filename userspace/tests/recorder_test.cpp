@@ -6,9 +6,11 @@
 #include <set>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
 #include "lib/history/reader.h"
+#include "lib/history/sampler.h"
 #include "tests/fake_module.h"
 #include "tests/history_story.h"
 #include "tests/sandbox.h"
@@ -66,8 +68,9 @@ protected:
 
     test::Sandbox sandbox_;
     test::FakeModule fake_;
-    Sampler sampler_{[this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root()};
-    history::Sample sample_ = Sampler::with_room();
+    Connection connection_{[this] { return fake_.connect(); }};
+    history::Sampler sampler_{connection_, sandbox_.proc(), sandbox_.root()};
+    history::Sample sample_ = history::Sampler::with_room();
 };
 
 TEST_F(RecorderTest, TheMachinesFiguresAreTheModules) {
@@ -123,11 +126,27 @@ TEST_F(RecorderTest, OfManyThoseWithLimitsTheLargestAndTheGrowingAreTaken) {
     fake_.accounts[3].usage +=
         gib / 2; // from among the smallest; that makes it none of the largest
     take();
-    EXPECT_EQ(sample_.count, Sampler::most_accounts);
+    EXPECT_EQ(sample_.count, history::Sampler::most_accounts);
     EXPECT_NE(find("/many/7"), nullptr);
     EXPECT_NE(find("/many/999"), nullptr);
     EXPECT_NE(find("/many/3"), nullptr);
     EXPECT_EQ(find("/many/4"), nullptr);
+}
+
+TEST_F(RecorderTest, OneWithALongPathIsRecordedByThatToo) {
+    const std::string path =
+        "/a/" + std::string(200, 'b') + '/' + std::string(200, 'c') + '/' + std::string(200, 'd');
+
+    add_account(path, 3 * gib);
+    fake_.accounts.back().memory_current = gib;
+    take();
+    ASSERT_NE(find(path), nullptr);
+    EXPECT_EQ(find(path)->holdings[Holding::driver], 3 * gib);
+    // Of one that goes between the list and the question nobody knows the path.
+    fake_.accounts.back().id += 1'000'000;
+    fake_.on_account = [this] { fake_.accounts.clear(); };
+    take();
+    EXPECT_EQ(find(path), nullptr);
 }
 
 TEST_F(RecorderTest, LookingTakesNoNewMemory) {
@@ -180,7 +199,8 @@ protected:
                            const std::lock_guard lock(mutex_);
 
                            lines_.push_back(line);
-                       }};
+                       },
+                       [](const Json & /*event*/, const std::string & /*line*/) {}};
 };
 
 TEST_F(RunningTest, ItRecordsWhatHappensAndThatItEnded) {
@@ -194,7 +214,8 @@ TEST_F(RunningTest, ItRecordsWhatHappensAndThatItEnded) {
     fake_.to_receive.resize(100, {.none = true});
     {
         Recorder recorder([this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root(),
-                          [](const std::string & /*line*/, bool /*failed*/) {});
+                          [](const std::string & /*line*/, bool /*failed*/) {},
+                          [](const Json & /*event*/, const std::string & /*line*/) {});
 
         recorder.start();
         recorder.add_step("/vllm", "freeze /vllm", false);
@@ -210,6 +231,84 @@ TEST_F(RunningTest, ItRecordsWhatHappensAndThatItEnded) {
     ASSERT_EQ(events.size(), 2U);
     EXPECT_EQ(events[0].type == "guard" ? events[1].type : events[0].type, "hard_refused");
     EXPECT_EQ(events[0].text + events[1].text, "freeze /vllm");
+}
+
+TEST_F(RunningTest, AFailureIsRecordedAndToldWithWhoHoldsMost) {
+    std::vector<std::string> told;
+
+    make_folder();
+    add_account("/asks", 90 * gib);
+    add_account("/less", 10 * gib);
+    add_account("/most", 40 * gib);
+    for (Account &account : fake_.accounts)
+        account.local = account.usage;
+    fake_.to_receive = {{.events = {test::encode(Event{.type = UMACCT_EVENT_FAILED,
+                                                       .time_ns = 5'000'000'000,
+                                                       .account_id = fake_.accounts[0].id,
+                                                       .path = "/asks",
+                                                       .pid = 7,
+                                                       .comm = "python3",
+                                                       .size = gib,
+                                                       .usage = mib})}}};
+    fake_.to_receive.resize(100, {.none = true});
+    {
+        Recorder recorder([this] { return fake_.connect(); }, sandbox_.proc(), sandbox_.root(),
+                          [](const std::string & /*line*/, bool /*failed*/) {},
+                          [&](const Json & /*event*/, const std::string &line) {
+                              const std::lock_guard lock(mutex_);
+
+                              told.push_back(line);
+                          });
+
+        recorder.start();
+        EXPECT_TRUE(eventually([&] { return samples() >= 2; }));
+        recorder.stop();
+    }
+    history::Reader reader(sandbox_.root());
+    const auto events = reader.happenings(reader.boots().back(), {}, 10, "failed");
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].limit_path, "/most");
+    EXPECT_EQ(events[0].limit, 40 * gib);
+    EXPECT_TRUE(reader.happenings(reader.boots().back(), {}, 10, "guard").empty());
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0], "/asks: pid 7 (python3): the driver had no memory for 1.00 GiB: 1.00 MiB "
+                       "available; /most holds 40.00 GiB");
+}
+
+TEST(FailureLogTest, AFloodIsALineEachTenSecondsWithACount) {
+    std::vector<std::uint64_t> counts;
+    const FailureLog::Clock::time_point start{1h};
+    FailureLog log([&](const Json &event, const std::string & /*line*/) {
+        counts.push_back(event.at("count").get<std::uint64_t>());
+    });
+
+    for (int second = 0; second < 25; ++second) {
+        log.take({.type = UMACCT_EVENT_FAILED, .path = "/a", .count = 3}, {}, start + second * 1s);
+        log.look(start + second * 1s);
+    }
+    EXPECT_EQ(counts, (std::vector<std::uint64_t>{3, 30, 30}));
+    log.look(start + 29s);
+    EXPECT_EQ(counts.size(), 3U);
+    log.look(start + 30s);
+    EXPECT_EQ(counts.back(), 12U); // what came after the last line
+    log.look(start + 60s);
+    EXPECT_EQ(counts.size(), 4U);
+}
+
+TEST(FailureLogTest, ItKeepsNoMoreThanItMay) {
+    std::size_t lines = 0;
+    const FailureLog::Clock::time_point start{1h};
+    FailureLog log([&](const Json & /*event*/, const std::string & /*line*/) { ++lines; });
+    const auto flood = [&](FailureLog::Clock::time_point now) {
+        for (int i = 0; i < 1000; ++i)
+            log.take({.type = UMACCT_EVENT_FAILED, .path = "/" + std::to_string(i)}, {}, now);
+    };
+
+    flood(start);
+    EXPECT_EQ(lines, FailureLog::most);
+    log.look(start + 11s); // nothing came since: there is room again
+    log.take({.type = UMACCT_EVENT_FAILED, .path = "/another"}, {}, start + 12s);
+    EXPECT_EQ(lines, FailureLog::most + 1);
 }
 
 TEST_F(RunningTest, WhatTheDiskIsTooSlowForWaitsAndIsWritten) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/host/umacctd.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -152,6 +154,45 @@ TEST_F(StateFileTest, WhatNobodyAsksForIsForgotten) {
     EXPECT_EQ(files.children(), 2U) << "what is asked for is known";
     files.ask(other, the_text);
     EXPECT_EQ(files.children(), 3U) << "what was of a container long gone is not";
+}
+
+TEST_F(StateFileTest, WhatUmacctdReadNoOtherProgramReads) {
+    const auto answers = sandbox_.root() / answers_file;
+    StateFiles daemon(sandbox_.root());
+    StateFiles other(sandbox_.root());
+
+    daemon.share();
+    daemon.ask(file_, the_text);
+    EXPECT_EQ(other.ask_line(file_, the_text), "a");
+    EXPECT_EQ(other.children(), 1U) << "it isn't written down yet";
+    daemon.share();
+    other.refresh();
+    EXPECT_EQ(StateFiles(sandbox_.root()).ask(file_, the_text), (StateFiles::Lines{"a", "b"}));
+    StateFiles tool(sandbox_.root());
+    EXPECT_EQ(tool.ask(file_, the_text), (StateFiles::Lines{"a", "b"}));
+    EXPECT_EQ(tool.children(), 0U);
+
+    StateFiles next(sandbox_.root());
+    next.share();
+    EXPECT_EQ(next.ask_line(file_, the_text), "a");
+    EXPECT_EQ(next.children(), 0U) << "umacctd that starts again reads nothing again";
+
+    sandbox_.write(file_, "another");
+    tool.refresh();
+    EXPECT_EQ(tool.ask_line(file_, the_text), "another") << "a file that changed is read";
+    EXPECT_EQ(tool.children(), 1U);
+
+    // Of what no version of umacct wrote, or another, nothing is taken.
+    std::stringstream text;
+    text << std::ifstream(answers).rdbuf();
+    const auto rest = text.str().find('\n') + 1;
+    const std::string first = text.str().substr(0, rest);
+    for (const std::string &head : {std::string(), std::string("umacct 0\n"), first + "1 2 3 "}) {
+        sandbox_.write(answers, head + text.str().substr(rest));
+        StateFiles again(sandbox_.root());
+        EXPECT_EQ(again.ask_line(file_, the_text), "another") << head;
+        EXPECT_EQ(again.children(), 1U) << head;
+    }
 }
 
 TEST_F(StateFileTest, AUsersFilesAreReadAsTheUserAndTakeBoundedTime) {

@@ -96,6 +96,17 @@ TEST_F(Targets, AUnitWithOrWithoutItsSuffix) {
     EXPECT_EQ(path("ollama.service"), "/system.slice/ollama.service");
     EXPECT_EQ(path("ollama"), "/system.slice/ollama.service");
     EXPECT_EQ(path("user.slice"), "/user.slice");
+    EXPECT_NE(hint("stopped.service").find("what does not run has no cgroup"), std::string::npos);
+}
+
+// A service's start asks by that: see umacct-generator.
+TEST_F(Targets, AUnitIsFoundWithoutReadingWhatContainersAreCalled) {
+    sandbox_.write(sandbox_.root() / "var/lib/docker/containers" / docker_id / "config.v2.json",
+                   R"({"Name":"/ollama.service"})");
+    EXPECT_EQ(path("unit:ollama.service"), "/system.slice/ollama.service");
+    EXPECT_EQ(owners_.files().children(), 0U);
+    EXPECT_EQ(path("container:ollama.service"), docker_path_);
+    EXPECT_EQ(owners_.files().children(), 1U);
 }
 
 TEST_F(Targets, AContainerByTheBeginningOfItsId) {
@@ -156,6 +167,24 @@ TEST_F(Targets, WhatAnLxcContainerRunsIsNoUnitOfTheMachines) {
     EXPECT_TRUE(is_made_inside("/lxc/u/x", owners_));
     EXPECT_TRUE(is_made_inside("/tenant/lxc.payload.t/x", owners_));
     EXPECT_FALSE(is_made_inside("/lxc.payload.t", owners_));
+}
+
+TEST_F(Targets, AMachineOfNspawnsByItsUnitAndItsName) {
+    const std::string scope = "/machine.slice/machine-my\\x2dbox.scope";
+    const std::string service = "/machine.slice/systemd-nspawn@train.service";
+
+    sandbox_.add_cgroup(scope + "/payload/system.slice/train.service");
+    sandbox_.add_cgroup(service + "/payload/machine.slice/machine-inner.scope");
+    EXPECT_EQ(path("my-box"), scope);
+    EXPECT_EQ(path("machine-my\\x2dbox.scope"), scope);
+    EXPECT_EQ(path("train"), service);
+    EXPECT_EQ(path("container:train"), service);
+    EXPECT_EQ(path("unit:systemd-nspawn@train"), service);
+    EXPECT_EQ(resolve_target("train", cgroups_, owners_).found, FoundBy::name);
+    EXPECT_EQ(error("unit:train"), "TARGET 'unit:train': there is no such unit");
+    EXPECT_EQ(error("inner"), "TARGET 'inner': there is no such cgroup") << "a machine's own";
+    sandbox_.add_cgroup("/system.slice/train.service");
+    EXPECT_EQ(path("train"), "/system.slice/train.service") << "a unit comes before a name";
 }
 
 TEST_F(Targets, ANameComesBeforeAnIdAndAUnitBeforeANameUnlessItIsATenants) {

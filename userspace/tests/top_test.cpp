@@ -13,7 +13,10 @@
 
 #include "lib/error.h"
 #include "tests/grid_text.h"
+#include "tests/history_story.h"
 #include "tests/tool_fixture.h"
+#include "tool/print/columns.h"
+#include "tool/top/detail.h"
 #include "tool/top/draw.h"
 #include "tool/top/terminal.h"
 
@@ -29,7 +32,8 @@ using tool::Key;
 using tool::Size;
 using tool::Tone;
 
-constexpr std::uint64_t mib = 1ULL << 20;
+using test::gib;
+using test::mib;
 
 /// What happens instead of waiting for a key: a key, or time passing.
 struct Step {
@@ -207,7 +211,7 @@ ACCOUNT                       USAGE      LIMIT       PEAK          RATE  MEMORY.
 
 
 
-h help  p processes  s sort  / filter  l limit  f freeze  K kill  q quit
+h help  Enter more  p processes  s sort  / filter  l limit  K kill  q quit
 )");
 }
 
@@ -240,6 +244,8 @@ TEST_F(Top, EverySizeIsDrawnAndNothingIsCutInHalf) {
                 type("/x");
                 press(Key::escape);
                 type("lx");
+                press(Key::enter);
+                press(Key::escape);
                 press(Key::enter);
                 ASSERT_EQ(top().code, 0);
                 ASSERT_EQ(screen_.last().size().columns, columns);
@@ -345,6 +351,194 @@ TEST_F(Top, ItEndsAfterSoManyRefreshes) {
     EXPECT_EQ(screen_.shown.size(), 3U);
 }
 
+// --- what was before -------------------------------------------------------------
+
+class TopWithHistory : public Top {
+protected:
+    TopWithHistory() { sandbox_.write("proc/sys/kernel/random/boot_id", "one\n"); }
+
+    /// vllm grows for so many seconds, up to so long ago. skip: a second in which nobody looked.
+    void record(int seconds, std::int64_t ago_ms, const char *boot = "one", int skip = -1) {
+        const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                     std::chrono::system_clock::now().time_since_epoch())
+                                     .count();
+        // A second that is left out takes nine more.
+        test::Story story(sandbox_, boot, now - ago_ms - (seconds + (skip < 0 ? 0 : 9)) * 1000LL);
+        auto &holdings = story.account("/demo/vllm");
+
+        story.sample.accounts.back().id = vllm_;
+        for (int i = 0; i < seconds; ++i) {
+            holdings[history::Holding::driver] += 6 * mib;
+            if (i == skip) {
+                story.sample.uptime_ms += 10'000;
+                continue;
+            }
+            story.pass(1);
+        }
+    }
+
+    /// How many refreshes its line has.
+    std::ptrdiff_t length() {
+        std::setlocale(LC_CTYPE, "C");
+        screen_.size = {30, 200};
+        screen_.steps.clear();
+        top();
+        const std::string text = line("vllm ");
+        const std::size_t at = line("HISTORY").find("HISTORY");
+        return std::ranges::count_if(text.substr(std::min(at, text.size())),
+                                     [](char c) { return c != ' '; });
+    }
+};
+
+TEST_F(TopWithHistory, ItsLinesBeginWithWhatWasRecorded) {
+    record(40, 300);
+    EXPECT_EQ(length(), 41);
+    EXPECT_NE(line("vllm ").find("::--"), std::string::npos) << "a slope: " << line("vllm ");
+}
+
+TEST_F(TopWithHistory, WhatIsOfAnotherTimeIsLeftOut) {
+    record(40, 20'000);
+    EXPECT_EQ(length(), 1) << "nobody recorded it since";
+    std::filesystem::remove_all(sandbox_.root() / history::folder);
+    record(40, 300, "another");
+    EXPECT_EQ(length(), 1) << "the machine was started since";
+    std::filesystem::remove_all(sandbox_.root() / history::folder);
+    record(40, 300, "one", 29);
+    EXPECT_EQ(length(), 11) << "there was a gap";
+    std::filesystem::remove_all(sandbox_.root() / history::folder);
+    sandbox_.write(sandbox_.root() / history::folder / history::file_name, "no database");
+    EXPECT_EQ(length(), 1) << "it can't be read";
+}
+
+TEST_F(TopWithHistory, ARefreshThatIsSlowerTakesFewerOfThem) {
+    record(40, 300);
+    screen_.size = {30, 200};
+    std::setlocale(LC_CTYPE, "C");
+    top({"-d", "4"});
+    const std::string text = line("vllm ");
+    const auto points = std::ranges::count_if(text.substr(line("HISTORY").find("HISTORY")),
+                                              [](char c) { return c != ' '; });
+    EXPECT_GE(points, 10);
+    EXPECT_LE(points, 12);
+}
+
+// --- bars, and all about one -----------------------------------------------------
+
+TEST(UsageBar, HasMarksWhereLimitsAre) {
+    Account account;
+
+    std::setlocale(LC_CTYPE, "C");
+    account.usage = 4 * gib;
+    EXPECT_EQ(tool::usage_bar(account, 16 * gib, 16), "####............");
+    account.effective = 8 * gib;
+    account.soft = 2 * gib;
+    EXPECT_EQ(tool::usage_bar(account, 16 * gib, 16), "##:#....|.......");
+    account.effective = 16 * gib;
+    EXPECT_EQ(tool::usage_bar(account, 16 * gib, 16), "##:#...........|");
+    account.effective = 17 * gib;
+    account.usage = 20 * gib;
+    EXPECT_EQ(tool::usage_bar(account, 16 * gib, 4), "#:##") << "a limit outside is none";
+    EXPECT_EQ(tool::usage_bar(account, 0, 2), "..");
+    EXPECT_EQ(tool::usage_bar(account, gib, 0), "");
+}
+
+TEST(HistoryLines, HaveTheLimitWhereItIs) {
+    std::setlocale(LC_CTYPE, "C");
+    EXPECT_EQ(tool::history_lines({0, 4, 8, 8}, 0, 5, 2),
+              (std::vector<std::string>{"   ##", "  ###"}));
+    EXPECT_EQ(tool::history_lines({4, 4}, 8, 3, 2), (std::vector<std::string>{"---", " ##"}));
+    EXPECT_EQ(tool::history_lines({1}, 1000, 2, 1), (std::vector<std::string>{" #"}))
+        << "one that is far away";
+    EXPECT_EQ(tool::history_lines({}, 0, 1, 1), (std::vector<std::string>{" "}));
+}
+
+TEST_F(Top, AWideScreenHasBarsWithLimits) {
+    fake_.accounts[2].hard = fake_.accounts[2].effective = 8 * gib;
+    std::setlocale(LC_CTYPE, "C");
+    screen_.size = {20, 200};
+    top();
+    EXPECT_TRUE(has("OF ALL"));
+    EXPECT_NE(line("vllm").find("........|......."), std::string::npos) << screen_.text();
+}
+
+TEST_F(Top, EnterShowsAllAboutOneAndEscGoesBack) {
+    fake_.accounts[2].soft = 200 * mib;
+    fake_.accounts[2].soft_count = 3;
+    fake_.accounts[2].hard = fake_.accounts[2].effective = 1024 * mib;
+    fake_.accounts[2].effective_id = vllm_;
+    fake_.accounts[2].hard_count = 7;
+    press(Key::end);
+    press(Key::up);
+    press(Key::enter);
+    screen_.size = {40, 100};
+    top();
+    EXPECT_TRUE(has("/demo/vllm"));
+    EXPECT_TRUE(has("usage 240.0 MiB, 1.46% of all")) << screen_.text();
+    EXPECT_TRUE(has("hard limit 1.00 GiB, refused 7 times"));
+    EXPECT_TRUE(has("soft limit 200.0 MiB, crossed 3 times"));
+    EXPECT_TRUE(has("memory.current 132.0 KiB"));
+    EXPECT_TRUE(has("HISTORY of usage, up to 240.0 MiB"));
+    EXPECT_TRUE(has("41  240.0 MiB  vllm")) << screen_.text();
+    EXPECT_FALSE(has("llama"));
+    EXPECT_TRUE(bottom().starts_with("Esc back"));
+
+    press(Key::end);
+    press(Key::up);
+    press(Key::enter);
+    press(Key::down);
+    pass([this] { fake_.accounts[3].usage = 100 * mib; });
+    top();
+    EXPECT_TRUE(has("/demo/llama")) << "another row";
+    EXPECT_TRUE(has("usage 100.0 MiB")) << "as it is now";
+
+    press(Key::end);
+    press(Key::up);
+    press(Key::enter);
+    press(Key::escape);
+    top();
+    EXPECT_TRUE(has("ACCOUNT"));
+    EXPECT_TRUE(has("llama"));
+}
+
+TEST_F(Top, WhatIsAskedThereGoesBackThere) {
+    for (const char *keys : {"l\x1b", "fn", "h\x1b"}) {
+        press(Key::end);
+        press(Key::up);
+        press(Key::enter);
+        type(keys);
+        top();
+        EXPECT_TRUE(has("usage 240.0 MiB, ")) << keys << screen_.text();
+    }
+}
+
+TEST_F(Top, AllAboutOneIsDrawnOnAnyScreenAndOfAProcessItIsItsCgroup) {
+    fake_.accounts[2].path = "/demo/<i>\x1b[31m" + std::string(300, 'x');
+    for (int columns = 1; columns <= 150; columns += columns < 10 ? 1 : 19) {
+        for (int rows = 1; rows <= 40; rows += rows < 8 ? 1 : 4) {
+            screen_ = FakeScreen{.size = {rows, columns}};
+            press(Key::end);
+            press(Key::up);
+            press(Key::enter);
+            ASSERT_EQ(top().code, 0);
+            ASSERT_EQ(screen_.text().find('\x1b'), std::string::npos);
+        }
+    }
+    screen_ = FakeScreen{.size = {30, 100}};
+    press(Key::enter);
+    top({"-P"});
+    EXPECT_TRUE(has("usage 240.0 MiB, ")) << screen_.text();
+    EXPECT_TRUE(has("PROCESS"));
+}
+
+TEST_F(Top, OfOneThatIsGoneNothingIsShown) {
+    press(Key::end);
+    press(Key::enter);
+    pass([this] { fake_.accounts.resize(1), fake_.accounts[0].usage = 0; });
+    top();
+    EXPECT_TRUE(bottom().starts_with("cgroup removed: /demo")) << screen_.text();
+    EXPECT_FALSE(has("/demo/llama  ")) << screen_.text();
+}
+
 // --- keys -----------------------------------------------------------------------
 
 TEST_F(Top, QuitsOnQ) {
@@ -407,9 +601,9 @@ TEST_F(Top, SaysWhenNothingEnforcesTheLimit) {
     type("y");
     pass();
     top();
-    EXPECT_EQ(bottom(), "nothing enforces it: version 999.1 is ?newer than this module; /: hard "
+    EXPECT_EQ(bottom(), "not enforced: version 999.1 is ?newer than this module; /: hard "
                         "limit max -> 1.00 GiB");
-    EXPECT_EQ(tone_of("nothing enforces it"), Tone::refused);
+    EXPECT_EQ(tone_of("not enforced"), Tone::refused);
 
     fake_.enforcement = {UMACCT_DRIVER_ABSENT, "the driver is not loaded: this holds from ..."};
     type("l1G");
@@ -417,7 +611,7 @@ TEST_F(Top, SaysWhenNothingEnforcesTheLimit) {
     type("y");
     top();
     EXPECT_EQ(bottom(),
-              "/: hard limit 1.00 GiB, as it was; it holds from when the driver is loaded");
+              "/: hard limit 1.00 GiB, as it was; it takes effect once the driver is loaded");
 }
 
 TEST_F(Top, SaysThatWhatIsHeldStays) {
@@ -537,13 +731,11 @@ TEST_F(Top, FoldsAndUnfolds) {
     top();
     EXPECT_TRUE(has("vllm"));
     press(Key::down);
-    press(Key::enter);
+    press(Key::left);
     type("-"); // nothing to fold: to the root
     type("-");
     top();
     EXPECT_FALSE(has("demo"));
-    press(Key::enter);
-    press(Key::enter);
     type("+*jjj-");
     top();
     EXPECT_TRUE(has("vllm"));
@@ -582,7 +774,9 @@ TEST_F(Top, TheListScrolls) {
 TEST_F(Top, HelpExplainsAndGoes) {
     type("h");
     top();
-    EXPECT_TRUE(has("the blind spot"));
+    for (const char *name : {"usage", "limit", "percent", "peak", "uncharged", "pressure"})
+        EXPECT_TRUE(has(tool::column(name, tool::Of::accounts, "").help))
+            << "a column is explained as it is in lists: " << name;
     EXPECT_FALSE(has("vllm"));
     type("?");
     press(Key::down);

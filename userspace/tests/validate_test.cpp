@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/validate.h"
+#include "lib/policy/validate.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +58,14 @@ TEST(Validate, BlocksAreNotJudgedWhereTheLargestIsNotKnown) {
     EXPECT_EQ(facts.total, 32 * gib);
     EXPECT_EQ(facts.largest_block, 0U);
     EXPECT_TRUE(validate(read_policy("[machine]\nheadroom_blocks = '1G'\n", "p"), facts).empty());
+}
+
+TEST(Validate, NoLargerBlockIsKeptFreeThanTheKernelHas) {
+    const MachineFacts facts{.total = 32 * gib, .largest_block = 4U << 20};
+
+    EXPECT_EQ(facts.block_of(1 * gib), 4U << 20);
+    EXPECT_EQ(facts.block_of(2U << 20), 2U << 20);
+    EXPECT_EQ(MachineFacts{}.block_of(1 * gib), 1 * gib);
 }
 
 TEST(Validate, TimesThatTheModuleRefusesOrThatAreNone) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The policy's file, and what its rules say of cgroups.
-#include "daemon/policy.h"
+#include "lib/policy/policy.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "hook/hook.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hook/asked.h"
+#include "lib/contract.h"
+#include "lib/error.h"
+#include "tests/fake_module.h"
+#include "tests/runtime_folders.h"
+#include "tests/sandbox.h"
+
+namespace umacct::hook {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t gib = 1ULL << 30;
+constexpr std::uint64_t mib = 1ULL << 20;
+constexpr std::uint32_t pid = 4711;
+
+std::string annotated(const json &annotations) {
+    return json{{"annotations", annotations}}.dump();
+}
+
+std::string with_env(const std::vector<std::string> &env) {
+    return json{{"process", {{"env", env}}}}.dump();
+}
+
+Contract asked(const std::string &config) {
+    return read_asked(config).contract(16 * gib, true);
+}
+
+std::string refusal_of(const std::string &config) {
+    try {
+        read_asked(config);
+        return "";
+    } catch (const Error &error) {
+        return error.what();
+    }
+}
+
+TEST(Asked, ByAnnotations) {
+    const Contract contract = asked(annotated({{"org.umacct.hard", "40g"},
+                                               {"org.umacct.soft", "50%"},
+                                               {"org.umacct.keep", "512m"},
+                                               {"org.umacct.view", "on"},
+                                               {"org.umacct.charge", "on"},
+                                               {"org.example.hard", "1"}}));
+
+    EXPECT_EQ(contract.asked.hard, 40 * gib);
+    EXPECT_EQ(contract.asked.soft, 8 * gib);
+    EXPECT_EQ(contract.asked.keep, 512 * mib);
+    EXPECT_EQ(contract.asked.view, true);
+    EXPECT_EQ(contract.asked.charge, UMACCT_CHARGE_ON);
+}
+
+TEST(Asked, ByNvidiasVariables) {
+    const Contract contract =
+        asked(with_env({"A=1", "NVIDIA_GPU_MEMORY_REQUEST=1024", "NVIDIA_GPU_MEMORY_LIMIT=2048"}));
+
+    EXPECT_EQ(contract.asked.soft, gib);
+    EXPECT_EQ(contract.asked.hard, 2 * gib);
+    EXPECT_EQ(
+        asked(with_env({"NVIDIA_GPU_MEMORY_LIMIT=1", "NVIDIA_GPU_MEMORY_LIMIT=2"})).asked.hard,
+        2 * mib)
+        << "a program sees the last";
+    for (const char *wrong : {"0", "", "1g", "-1", "1.5", " 1", "99999999999999999999"})
+        EXPECT_NE(refusal_of(with_env({std::string("NVIDIA_GPU_MEMORY_LIMIT=") + wrong})), "")
+            << wrong;
+    EXPECT_NE(refusal_of(with_env({"NVIDIA_GPU_MEMORY_REQUEST=3", "NVIDIA_GPU_MEMORY_LIMIT=2"})),
+              "");
+}
+
+TEST(Asked, TheFirstSourceThatSaysIt) {
+    json config = json::parse(with_env(
+        {"NVIDIA_GPU_MEMORY_REQUEST=1024", "NVIDIA_GPU_MEMORY_LIMIT=4096", "UMACCT_CDI_HARD=8g"}));
+
+    EXPECT_EQ(asked(config.dump()).asked.hard, 4 * gib);
+    config["annotations"]["org.umacct.hard"] = "6g";
+    EXPECT_EQ(asked(config.dump()).asked.hard, 6 * gib);
+    EXPECT_EQ(asked(config.dump()).asked.soft, gib);
+    config["annotations"]["org.umacct.hard"] = "12g";
+    EXPECT_EQ(asked(config.dump()).asked.hard, 8 * gib) << "a device is not to be exceeded";
+    EXPECT_EQ(asked(with_env({"UMACCT_CDI_HARD=8g"})).asked.hard, 8 * gib);
+}
+
+TEST(Asked, OfADeviceAndWhatAnImageSaysTheLowest) {
+    for (const char *other : {"9g", "64g"}) {
+        const std::string of_the_image = std::string("UMACCT_CDI_HARD=") + other;
+
+        EXPECT_LE(asked(with_env({of_the_image, "UMACCT_CDI_HARD=8g"})).asked.hard, 8 * gib);
+        EXPECT_LE(asked(with_env({"UMACCT_CDI_HARD=8g", of_the_image})).asked.hard, 8 * gib);
+    }
+    EXPECT_NE(refusal_of(with_env({"UMACCT_CDI_HARD=8g", "UMACCT_CDI_HARD=much"})), "");
+    EXPECT_NE(refusal_of(with_env({"UMACCT_CDI_HARD=much", "UMACCT_CDI_HARD=8g"})), "");
+}
+
+TEST(Asked, WhatKubeletAllocated) {
+    json config = json::parse(annotated({{"umacct.io/allocated", "4096m"}}));
+
+    EXPECT_EQ(asked(config.dump()).asked.hard, 4 * gib);
+    EXPECT_TRUE(read_asked(config.dump()).is_for_umacct());
+    config["annotations"]["org.umacct.hard"] = "8g";
+    EXPECT_EQ(asked(config.dump()).asked.hard, 4 * gib) << "a pod's annotation raises nothing";
+    config["annotations"]["org.umacct.hard"] = "3g";
+    EXPECT_EQ(asked(config.dump()).asked.hard, 3 * gib) << "but it may lower";
+    config["annotations"].erase("org.umacct.hard");
+
+    for (const char *of_the_pod : {"UMACCT_CDI_HARD=64g", "UMACCT_CDI_HARD=allocated"}) {
+        config["process"]["env"] = {of_the_pod};
+        EXPECT_EQ(asked(config.dump()).asked.hard, 4 * gib) << of_the_pod;
+    }
+    EXPECT_EQ(refusal_of(with_env({"UMACCT_CDI_HARD=allocated"})),
+              "its runtime keeps the annotation umacct.io/allocated from it");
+    EXPECT_EQ(refusal_of(annotated({{"umacct.io/allocated", {"4096m"}}})),
+              "the annotation umacct.io/allocated is not a text");
+    EXPECT_EQ(refusal_of(annotated({{"umacct.io/allocated", "-1m"}})).substr(0, 24),
+              "umacct.io/allocated=-1m:");
+}
+
+TEST(Asked, TheContainersOwnLimit) {
+    const auto limit = [](const json &value) {
+        return asked(json{{"linux", {{"resources", {{"memory", {{"limit", value}}}}}}}}.dump())
+            .memory_limit;
+    };
+
+    EXPECT_EQ(limit(64 * mib), 64 * mib);
+    EXPECT_EQ(limit(-1), std::nullopt);
+    EXPECT_EQ(limit(0), std::nullopt);
+    EXPECT_EQ(limit("64m"), std::nullopt);
+}
+
+TEST(Asked, WhatCannotBeUnderstoodIsNamed) {
+    EXPECT_EQ(refusal_of(annotated({{"org.umacct.hard", "lots"}})).substr(0, 21),
+              "org.umacct.hard=lots:");
+    EXPECT_EQ(refusal_of(annotated({{"org.umacct.hard", 5}})),
+              "the annotation org.umacct.hard is not a text");
+    EXPECT_EQ(refusal_of(annotated({{"org.umacct.hard", {{"a", "b"}}}})),
+              "the annotation org.umacct.hard is not a text");
+    EXPECT_EQ(refusal_of(annotated({{"org.umacct.hrad", "5g"}})),
+              "org.umacct.hrad=5g: there is no such annotation");
+    EXPECT_NE(refusal_of(annotated({{"org.umacct.throttle", "1ms"}})), "")
+        << "the administrator's alone";
+    EXPECT_NE(refusal_of(annotated({{"org.umacct.view", "maybe"}})), "");
+    EXPECT_NE(refusal_of(annotated({{"org.umacct.keep", "max"}})), "");
+    EXPECT_EQ(refusal_of(annotated({{"org.umacct.hard", "\x1b[2J"}})).find('\x1b'),
+              std::string::npos);
+}
+
+TEST(Asked, HostileJson) {
+    EXPECT_NE(refusal_of(""), "");
+    EXPECT_NE(refusal_of("{"), "");
+    EXPECT_NE(refusal_of(std::string(1U << 20, '[')), "");
+    EXPECT_NE(refusal_of(std::string(100, '[') + std::string(100, ']')), "") << "too deep";
+    EXPECT_EQ(refusal_of(R"({"annotations": [1, 2], "process": 5, "linux": "x"})"), "");
+    EXPECT_EQ(refusal_of(R"({"process": {"env": [5, null, {}, ["NVIDIA_GPU_MEMORY_LIMIT=x"]]}})"),
+              "");
+}
+
+class HookTest : public testing::Test {
+protected:
+    HookTest() {
+        id_ = sandbox_.add_cgroup(path_);
+        sandbox_.add_process(pid, path_);
+        sandbox_.add_process(static_cast<std::uint32_t>(getpid()), "/runtime");
+        sandbox_.add_cgroup("/runtime");
+    }
+
+    void SetUp() override {
+        const Cgroups cgroups(sandbox_.proc());
+
+        if (const int code = write_contract(cgroups, "/runtime", {.asked = {.hard = 1}}))
+            GTEST_SKIP() << "trusted attributes take CAP_SYS_ADMIN and a file system that has "
+                            "them; errno "
+                         << code;
+    }
+
+    void policy(const std::string &text) const { sandbox_.write("etc/umacct.toml", text); }
+
+    static std::filesystem::path bundle_of(const test::Sandbox &sandbox) {
+        return sandbox.root() / "bundle";
+    }
+
+    json state() const {
+        return {{"ociVersion", "1.0.2"},
+                {"id", container_},
+                {"status", "creating"},
+                {"pid", pid},
+                {"bundle", bundle_of(sandbox_).string()}};
+    }
+
+    int run(const std::string &config) {
+        sandbox_.write("bundle/config.json", config);
+        return run_state(state().dump());
+    }
+
+    int run_state(const std::string &state) {
+        std::ostringstream err;
+        const int code = run_hook(state, {.connect = [this] { return connect(); },
+                                          .proc = sandbox_.proc(),
+                                          .root = sandbox_.root(),
+                                          .err = err});
+
+        err_ = err.str();
+        EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), err_.empty() ? 0 : 1) << err_;
+        return code;
+    }
+
+    std::unique_ptr<Transport> connect() {
+        ++connections_;
+        if (!loaded_)
+            throw Error(Failure::missing, "the umacct kernel module is not loaded", "load it");
+        return fake_.connect();
+    }
+
+    /// What was set last.
+    std::optional<std::uint64_t> set(int type) const {
+        return fake_.changes.empty() ? std::nullopt
+                                     : test::attribute(fake_.changes.back().attributes, type);
+    }
+
+    Contract contract() const { return contract_of(Cgroups(sandbox_.proc()), path_); }
+
+    bool says(const std::string &text) const { return err_.find(text) != std::string::npos; }
+
+    const std::string container_ = test::id_of('a');
+    std::string path_ = "/machine.slice/libpod-" + container_ + ".scope";
+    std::uint64_t id_ = 0;
+    test::Sandbox sandbox_;
+    test::FakeModule fake_;
+    bool loaded_ = true;
+    int connections_ = 0;
+    std::string err_;
+};
+
+const std::string hard_40g = annotated({{"org.umacct.hard", "40g"}});
+
+TEST_F(HookTest, SetsWhatIsAskedForOnItsCgroup) {
+    EXPECT_EQ(run(hard_40g), 0) << err_;
+    ASSERT_EQ(fake_.changes.size(), 1U);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), id_);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 40 * gib);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_VIEW), std::nullopt);
+    EXPECT_EQ(contract(), (Contract{.asked = {.hard = 40 * gib}}));
+    EXPECT_EQ(err_, "");
+}
+
+TEST_F(HookTest, WhereNothingIsAskedForItIsDone) {
+    loaded_ = false;
+    EXPECT_EQ(run("{}"), 0);
+    EXPECT_EQ(connections_, 0);
+    policy("[[rule]]\ncgroup='/elsewhere'\nhard='1G'\n");
+    EXPECT_EQ(run("{}"), 0);
+    EXPECT_EQ(connections_, 0);
+    EXPECT_EQ(contract(), Contract());
+}
+
+TEST_F(HookTest, ARuleIsForItFromTheStart) {
+    policy("[[rule]]\ncgroup='/machine.slice/*'\nhard='50%'\nthrottle='1ms'\n");
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 8 * gib);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_THROTTLE), 1'000'000);
+    EXPECT_EQ(contract(), Contract()) << "umacctd knows the rule";
+}
+
+TEST_F(HookTest, ARuleByName) {
+    const test::RuntimeFolders folders(sandbox_);
+    path_ = "/docker/" + container_;
+    id_ = sandbox_.add_cgroup(path_);
+    sandbox_.add_process(pid, path_);
+    folders.add_docker(container_, "vllm");
+    policy("[[rule]]\ncontainer='vllm'\nhard='2G'\n");
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), id_);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+}
+
+TEST_F(HookTest, WhatIsAskedForOnlyLowersWhatARuleSays) {
+    policy("[[rule]]\ncgroup='/machine.slice/*'\nhard='4G'\nsoft='3G'\nkeep='1G'\nview=true\n"
+           "charge='on'\n");
+    EXPECT_EQ(run(annotated({{"org.umacct.hard", "max"},
+                             {"org.umacct.soft", "100g"},
+                             {"org.umacct.keep", "2g"},
+                             {"org.umacct.view", "off"},
+                             {"org.umacct.charge", "off"}})),
+              0)
+        << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 4 * gib);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), 3 * gib);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_KEEP), gib);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_VIEW), 1);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_CHARGE), UMACCT_CHARGE_ON);
+
+    EXPECT_EQ(run(annotated({{"org.umacct.hard", "2g"}, {"org.umacct.keep", "512m"}})), 0);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), 2 * gib) << "the rule's is above the hard one";
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_KEEP), 512 * mib);
+}
+
+/// What a tenant may write of a limit, from nothing at all to every source at once.
+std::vector<std::string> raises() {
+    std::vector<std::string> configs;
+
+    std::istringstream much("max,none,0,-1,-1g,100%,101%,1e30,0x7fff,18446744073709551615,"
+                            "18446744073709551616,16777216t,1t, 8g,8g ,8g;,8\u00a0g,inf,nan,,\\0");
+
+    for (std::string text; std::getline(much, text, ',');) {
+        configs.push_back(annotated({{"org.umacct.hard", text}}));
+        configs.push_back(annotated({{"org.umacct.hard", "1g"}, {"org.umacct.Hard", text}}));
+        configs.push_back(annotated({{"org.umacct.soft", text}, {"org.umacct.throttle", text}}));
+        configs.push_back(with_env({"NVIDIA_GPU_MEMORY_LIMIT=" + text}));
+        configs.push_back(
+            with_env({"NVIDIA_GPU_MEMORY_LIMIT=1", "NVIDIA_GPU_MEMORY_LIMIT=" + text}));
+        configs.push_back(with_env({"UMACCT_CDI_HARD=" + text}));
+        configs.push_back(with_env({"UMACCT_CDI_HARD=1g", "UMACCT_CDI_HARD=" + text}));
+        configs.push_back(json{
+            {"annotations", {{"org.umacct.hard", text}, {"org.umacct.soft", text}}},
+            {"process",
+             {{"env",
+               {"NVIDIA_GPU_MEMORY_REQUEST=" + text, "NVIDIA_GPU_MEMORY_LIMIT=" + text,
+                "UMACCT_CDI_HARD=" +
+                    text}}}}}.dump());
+    }
+    for (const json &limit : {json(-1), json(0), json(1ULL << 62), json(1e300), json("max"),
+                              json(nullptr), json({{"limit", 1}})})
+        configs.push_back(
+            json{{"linux", {{"resources", {{"memory", {{"limit", limit}}}}}}}}.dump());
+    // The last of two members counts, as for runtimes.
+    configs.emplace_back(R"({"annotations":{"org.umacct.hard":"1g","org.umacct.hard":"max"}})");
+    configs.emplace_back(R"({"annotations":{"org.umacct.hard":"1g"},"annotations":null})");
+    configs.emplace_back(R"({"process":{"env":null},"annotations":[],"linux":[]})");
+    return configs;
+}
+
+TEST_F(HookTest, NothingThatATenantWritesRaisesWhatARuleSays) {
+    for (const char *from_memory : {"", "[containers]\nfrom-memory-limit = true\n"}) {
+        policy(std::string(from_memory) + "[[rule]]\ncgroup='/machine.slice/*'\nhard='4G'\n");
+        for (const std::string &config : raises()) {
+            fake_.changes.clear();
+            if (run(config) != 0) {
+                EXPECT_TRUE(fake_.changes.empty()) << "it didn't start: " << config;
+                continue;
+            }
+            ASSERT_TRUE(set(UMACCT_A_ACCOUNT_HARD)) << config;
+            EXPECT_LE(*set(UMACCT_A_ACCOUNT_HARD), 4 * gib) << config;
+            EXPECT_LE(set(UMACCT_A_ACCOUNT_SOFT).value_or(0), 4 * gib) << config;
+        }
+    }
+}
+
+TEST_F(HookTest, ASoftLimitThatIsThereAlreadyGivesWay) {
+    Account account;
+
+    account.id = id_;
+    account.path = path_;
+    account.soft = 60 * gib;
+    fake_.accounts.push_back(account);
+    EXPECT_EQ(run(hard_40g), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_SOFT), 40 * gib);
+}
+
+TEST_F(HookTest, AGuaranteeTakesTheAdministratorsWord) {
+    const std::string keep = annotated({{"org.umacct.keep", "2g"}});
+
+    EXPECT_EQ(run(keep), 0);
+    EXPECT_TRUE(fake_.changes.empty());
+    policy("[containers]\nkeep = '1G'\n");
+    EXPECT_EQ(run(keep), 0);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_KEEP), gib);
+}
+
+TEST_F(HookTest, TheMemoryLimitWhereNobodySaysAnother) {
+    const std::string limited = R"({"linux": {"resources": {"memory": {"limit": 67108864}}}})";
+
+    EXPECT_EQ(run(limited), 0);
+    EXPECT_TRUE(fake_.changes.empty());
+    policy("[containers]\nfrom-memory-limit = true\n");
+    EXPECT_EQ(run(limited), 0);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 64 * mib);
+    EXPECT_EQ(contract().memory_limit, 64 * mib);
+    policy("[containers]\nfrom-memory-limit = true\n[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    EXPECT_EQ(run(limited), 0);
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
+TEST_F(HookTest, WithoutTheModuleItMayNotStart) {
+    loaded_ = false;
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(says("umacct-hook: container aaaaaaaaaaaa: it may not start without its limits: "
+                     "the umacct kernel module is not loaded; load it"))
+        << err_;
+    policy("[containers]\nwithout-module = 'refuse'\n");
+    EXPECT_EQ(run(hard_40g), 1);
+    policy("[containers]\nwithout-module = 'start'\n");
+    EXPECT_EQ(run(hard_40g), 0);
+    EXPECT_TRUE(says("it starts without its limits, as the policy has it")) << err_;
+    policy("[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    EXPECT_EQ(run("{}"), 1) << "a rule's limit is one, too";
+}
+
+TEST_F(HookTest, NorWhereNothingEnforcesIt) {
+    fake_.enforcement = {UMACCT_DRIVER_UNKNOWN, "999.1 is not known"};
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(says("nothing enforces its limits: 999.1 is not known")) << err_;
+    fake_.enforcement = {UMACCT_DRIVER_HOOKED, "kprobes are switched off"};
+    EXPECT_EQ(run(hard_40g), 1);
+    policy("[containers]\nwithout-module = 'start'\n");
+    EXPECT_EQ(run(hard_40g), 0);
+    policy("");
+    fake_.enforcement = {UMACCT_DRIVER_ABSENT, "this holds from the moment it is loaded"};
+    EXPECT_EQ(run(hard_40g), 0) << err_;
+}
+
+TEST_F(HookTest, WhatTheModuleRefusesIsNoReasonToStart) {
+    policy("[containers]\nwithout-module = 'start'\n");
+    fake_.refuse_with = EOPNOTSUPP;
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(says("the fake module refuses")) << err_;
+}
+
+TEST_F(HookTest, ARuntimeOfAUsers) {
+    fake_.refuse_with = EPERM;
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(says("only a runtime that root runs can set limits")) << err_;
+    policy("[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    EXPECT_EQ(run("{}"), 0) << "umacctd sets what a rule says";
+}
+
+TEST_F(HookTest, ABrokenPolicyIsNotNone) {
+    policy("[containers]\nwithout-module = 'perhaps'\n");
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(says("neither 'refuse' nor 'start'")) << err_;
+    sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml",
+                   "[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    EXPECT_EQ(run(hard_40g), 0) << "umacctd's last good one, as at umacctd's start: " << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
+TEST_F(HookTest, TheContainersCgroupIsAboveTheRuntimesOwnInIt) {
+    sandbox_.add_cgroup(path_ + "/container");
+    sandbox_.add_process(pid, path_ + "/container");
+    EXPECT_EQ(run(hard_40g), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), id_);
+}
+
+TEST_F(HookTest, NoCgroupOfItsOwn) {
+    for (const char *path : {"/runtime", "/"}) {
+        sandbox_.add_process(pid, path);
+        EXPECT_EQ(run(hard_40g), 1);
+        EXPECT_TRUE(says("it has no cgroup of its own")) << err_;
+    }
+    sandbox_.add_process(pid, "/not/there");
+    EXPECT_EQ(run(hard_40g), 1);
+    std::filesystem::remove_all(sandbox_.proc() / std::to_string(pid));
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+TEST_F(HookTest, AContainerThatMovesMeanwhile) {
+    const std::uint64_t next = sandbox_.add_cgroup("/next");
+
+    fake_.on_change = [&] {
+        if (fake_.changes.size() == 1)
+            sandbox_.add_process(pid, "/next");
+    };
+    EXPECT_EQ(run(hard_40g), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), next);
+
+    int moves = 0;
+    fake_.on_change = [&] { sandbox_.add_process(pid, ++moves % 2 == 1 ? path_ : "/next"); };
+    EXPECT_EQ(run(hard_40g), 1);
+    EXPECT_TRUE(says("moved from cgroup to cgroup")) << err_;
+}
+
+TEST_F(HookTest, ACgroupThatIsMadeAnewIsAnother) {
+    std::uint64_t anew = 0;
+
+    fake_.on_change = [&] {
+        if (fake_.changes.size() > 1)
+            return;
+        // The old one is still there, so that its number is not given again.
+        std::filesystem::rename(sandbox_.cgroup_mount() / path_.substr(1),
+                                sandbox_.cgroup_mount() / "old");
+        anew = sandbox_.add_cgroup(path_);
+    };
+    EXPECT_EQ(run(hard_40g), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), anew);
+    EXPECT_EQ(contract().asked.hard, 40 * gib);
+}
+
+TEST_F(HookTest, AStateThatIsNone) {
+    sandbox_.write("bundle/config.json", hard_40g);
+    for (const char *key : {"id", "pid", "bundle"}) {
+        json without = state();
+        without.erase(key);
+        EXPECT_EQ(run_state(without.dump()), 1) << key;
+    }
+    for (const auto &[key, value] :
+         std::vector<std::pair<const char *, json>>{{"pid", "4711"},
+                                                    {"pid", 0},
+                                                    {"pid", -1},
+                                                    {"pid", 1e30},
+                                                    {"pid", 18446744073709551615U},
+                                                    {"pid", {4711}},
+                                                    {"id", 5},
+                                                    {"id", std::string(1U << 16, 'x')},
+                                                    {"bundle", 5},
+                                                    {"bundle", "bundle"}}) {
+        json wrong = state();
+        wrong[key] = value;
+        EXPECT_EQ(run_state(wrong.dump()), 1) << wrong.dump().substr(0, 200);
+    }
+    for (const std::string &text :
+         {std::string(), std::string("["), std::string(1U << 20, '['),
+          state().dump() + std::string(1U << 20, ' '), std::string("\xff\xfe{}")})
+        EXPECT_EQ(run_state(text), 1);
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+TEST_F(HookTest, ABundleWithoutAProperConfiguration) {
+    const std::filesystem::path config = bundle_of(sandbox_) / "config.json";
+
+    EXPECT_EQ(run_state(state().dump()), 1) << "there is none";
+    sandbox_.write("elsewhere.json", hard_40g);
+    std::filesystem::create_directories(config.parent_path());
+    std::filesystem::create_symlink(sandbox_.root() / "elsewhere.json", config);
+    EXPECT_EQ(run_state(state().dump()), 1) << "a link";
+    std::filesystem::remove(config);
+    ASSERT_EQ(mkfifo(config.c_str(), 0600), 0);
+    EXPECT_EQ(run_state(state().dump()), 1) << "a pipe that nobody writes to";
+    std::filesystem::remove(config);
+    sandbox_.write("bundle/config.json", hard_40g + std::string(9U << 20, ' '));
+    EXPECT_EQ(run_state(state().dump()), 1) << "above 8 MiB";
+    EXPECT_TRUE(says("can't be read, or is not a regular file")) << err_;
+    EXPECT_TRUE(fake_.changes.empty());
+}
+
+} // namespace
+} // namespace umacct::hook

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/// umacct setup podman, crio, docker, containerd and cdi: what they write, and that undoing it
+/// leaves nothing.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include "tests/tool_fixture.h"
+#include "tool/containers/edit.h"
+
+namespace umacct {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char *settings = "etc/docker/daemon.json";
+
+class SetupContainers : public test::ToolFixture {
+protected:
+    SetupContainers() {
+        sandbox_.write("usr/lib/umacct/umacct-hook", "");
+        sandbox_.write("usr/lib/umacct/umacct-runtime", "");
+        sandbox_.write("usr/bin/ctr", R"(#!/bin/sh
+[ "$*" = "oci spec" ] && echo '{"process": {"args": ["sh"], "rlimits": [{}], "apparmorProfile": "x"},
+"linux": {"seccomp": {}, "namespaces": []}}')");
+        fs::permissions(sandbox_.root() / "usr/bin/ctr", fs::perms(0755));
+    }
+
+    std::string read(const std::string &file) const {
+        std::ifstream in(sandbox_.root() / file);
+
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+
+    json parsed(const std::string &file) const { return json::parse(read(file)); }
+
+    bool exists(const std::string &file) const { return fs::exists(sandbox_.root() / file); }
+
+    /// Every file and folder of /etc and /var, with the files' text.
+    std::map<std::string, std::string> tree() const {
+        std::map<std::string, std::string> all;
+
+        for (const char *folder : {"etc", "var"}) {
+            if (!exists(folder))
+                continue;
+            for (const auto &each : fs::recursive_directory_iterator(sandbox_.root() / folder)) {
+                const std::string name = fs::relative(each.path(), sandbox_.root()).string();
+                all[name] = each.is_regular_file() ? read(name) : "/";
+            }
+        }
+        return all;
+    }
+};
+
+TEST_F(SetupContainers, PodmanHasAHookAndDevices) {
+    const test::Ran ran = run({"setup", "podman"});
+
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const json hook = parsed("etc/containers/oci/hooks.d/umacct.json");
+    EXPECT_EQ(hook["hook"]["path"], "/usr/lib/umacct/umacct-hook");
+    EXPECT_EQ(hook["stages"], json{"createRuntime"});
+    EXPECT_EQ(hook["when"]["always"], true);
+
+    const std::string folders = read("etc/containers/containers.conf.d/90-umacct.conf");
+    EXPECT_NE(folders.find("[engine]\nhooks_dir = [\n"), std::string::npos) << folders;
+    EXPECT_NE(folders.find("\"/etc/containers/oci/hooks.d\""), std::string::npos) << folders;
+
+    const json devices = parsed("etc/cdi/umacct-memory.json");
+    EXPECT_EQ(devices["kind"], "umacct.io/memory");
+    EXPECT_EQ(devices["containerEdits"]["hooks"][0]["hookName"], "createRuntime");
+    bool found = false;
+    for (const json &device : devices["devices"])
+        found |=
+            device == json{{"name", "16g"}, {"containerEdits", {{"env", {"UMACCT_CDI_HARD=16g"}}}}};
+    EXPECT_TRUE(found) << "a machine of 16 GiB";
+    EXPECT_EQ(devices["devices"][0]["containerEdits"]["env"], json{"UMACCT_CDI_HARD=allocated"});
+    EXPECT_EQ(devices["devices"].back()["name"], "17g");
+    EXPECT_NE(run({"setup"}).out.find("podman: set up;"), std::string::npos);
+}
+
+TEST_F(SetupContainers, UndoingLeavesNothing) {
+    sandbox_.write("etc/other", "");
+    const auto before = tree();
+
+    for (const char *part : {"podman", "crio", "docker", "containerd", "cdi"}) {
+        EXPECT_EQ(run({"setup", part}).code, 0) << part;
+        EXPECT_EQ(run({"setup", part}).code, 0) << "once more does no harm";
+        EXPECT_NE(tree(), before);
+        EXPECT_EQ(run({"setup", part, "--undo"}).code, 0) << part;
+        EXPECT_EQ(tree(), before) << part;
+        EXPECT_NE(run({"setup", part, "--undo"}).out.find("was not set up"), std::string::npos);
+    }
+}
+
+TEST_F(SetupContainers, WhatTwoShareGoesWithTheLast) {
+    run({"setup", "podman"});
+    run({"setup", "crio"});
+    run({"setup", "podman", "--undo"});
+    EXPECT_TRUE(exists("etc/containers/oci/hooks.d/umacct.json"));
+    EXPECT_NE(run({"setup"}).out.find("podman: not set up"), std::string::npos);
+    EXPECT_NE(run({"setup"}).out.find("crio: set up"), std::string::npos);
+    run({"setup", "crio", "--undo"});
+    EXPECT_FALSE(exists("etc/containers"));
+    EXPECT_FALSE(exists("etc/crio"));
+    EXPECT_FALSE(exists("etc/cdi"));
+}
+
+TEST_F(SetupContainers, PrintChangesNothing) {
+    const auto before = tree();
+    const test::Ran ran = run({"setup", "docker", "--print"});
+
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out.find("+++ " + (sandbox_.root() / settings).string()), std::string::npos)
+        << ran.out;
+    EXPECT_NE(ran.out.find("+  \"default-runtime\": \"umacct\""), std::string::npos) << ran.out;
+    EXPECT_EQ(tree(), before);
+
+    run({"setup", "docker"});
+    const auto after = tree();
+    EXPECT_NE(run({"setup", "docker", "--undo", "--print"}).out.find("+++ /dev/null"),
+              std::string::npos);
+    EXPECT_EQ(tree(), after);
+    EXPECT_EQ(run_json({"setup", "docker", "--undo", "--print", "--json"})["differences"].size(),
+              2U);
+}
+
+TEST_F(SetupContainers, DockersSettingsKeepTheirOrderAndForm) {
+    const std::string text = "{\n"
+                             "    \"log-driver\": \"journald\",\n"
+                             "    \"data-root\": \"/srv/docker\",\n"
+                             "    \"bip\": \"10.1.2.1/24\"\n"
+                             "}";
+    sandbox_.write(settings, text);
+    fs::permissions(sandbox_.root() / settings, fs::perms(0600));
+    const test::Ran ran = run({"setup", "docker"});
+
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out.find("-    \"bip\": \"10.1.2.1/24\"\n+    \"bip\": \"10.1.2.1/24\",\n"),
+              std::string::npos)
+        << "the difference is shown: " << ran.out;
+    EXPECT_EQ(read(settings).find("{\n    \"log-driver\": \"journald\",\n"
+                                  "    \"data-root\": \"/srv/docker\",\n"
+                                  "    \"bip\": \"10.1.2.1/24\",\n"),
+              0U)
+        << read(settings);
+    const json after = parsed(settings);
+    EXPECT_EQ(after["default-runtime"], "umacct");
+    EXPECT_EQ(after["runtimes"]["umacct"], (json{{"path", "/usr/lib/umacct/umacct-runtime"}}));
+    EXPECT_EQ(after["features"]["cdi"], true);
+    EXPECT_EQ(fs::status(sandbox_.root() / settings).permissions(), fs::perms(0600));
+
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_EQ(read(settings), text);
+    EXPECT_EQ(fs::status(sandbox_.root() / settings).permissions(), fs::perms(0600));
+}
+
+TEST_F(SetupContainers, DockersDefaultRuntimeIsRunByOurs) {
+    sandbox_.write(settings, R"({"default-runtime": "nvidia", "runtimes": {"nvidia": )"
+                             R"({"path": "nvidia-container-runtime", "runtimeArgs": ["-x"]}},)"
+                             R"("features": {"cdi": false}})");
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    const json after = parsed(settings);
+    EXPECT_EQ(after["runtimes"]["umacct"]["runtimeArgs"],
+              (json{"--umacct-runtime=nvidia-container-runtime", "-x"}));
+    EXPECT_TRUE(after["runtimes"].contains("nvidia"));
+    EXPECT_EQ(after["features"]["cdi"], false) << "somebody chose that";
+}
+
+TEST_F(SetupContainers, WhatSomebodyChangedSinceStays) {
+    sandbox_.write(settings, R"({"default-runtime": "crun", "runtimes": {"crun": )"
+                             R"({"path": "/usr/bin/crun"}}})");
+    run({"setup", "docker"});
+    json changed = parsed(settings);
+    changed["debug"] = true;
+    sandbox_.write(settings, changed.dump());
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_EQ(parsed(settings), (json{{"default-runtime", "crun"},
+                                      {"runtimes", {{"crun", {{"path", "/usr/bin/crun"}}}}},
+                                      {"debug", true}}));
+
+    // Somebody took ours out, and it is set up again.
+    run({"setup", "docker"});
+    sandbox_.write(settings, "{\"debug\": false}");
+    run({"setup", "docker"});
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_EQ(read(settings), "{\"debug\": false}");
+
+    // There was none, and somebody added to ours.
+    fs::remove(sandbox_.root() / settings);
+    run({"setup", "docker"});
+    changed = parsed(settings);
+    changed["debug"] = true;
+    sandbox_.write(settings, changed.dump());
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_EQ(parsed(settings), (json{{"debug", true}}));
+}
+
+TEST_F(SetupContainers, WhatDockerCouldNotReadIsLeftAlone) {
+    for (const char *text : {"{", "[]", R"({"runtimes": 5})", R"({"default-runtime": "other"})",
+                             R"({"features": []})"}) {
+        sandbox_.write(settings, text);
+        EXPECT_EQ(run({"setup", "docker"}).code, 1) << text;
+        EXPECT_EQ(read(settings), text);
+        EXPECT_FALSE(exists("var/lib/umacct")) << text;
+    }
+    sandbox_.write(settings, " \n");
+    EXPECT_EQ(run({"setup", "docker"}).code, 0) << "Docker takes it for none";
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_EQ(read(settings), " \n");
+}
+
+constexpr const char *containerd = "etc/containerd/config.toml";
+constexpr const char *base = "etc/containerd/umacct-base.json";
+
+/// As Debian has it, with something of an administrator's.
+constexpr const char *some_settings = R"(version = 2
+
+[plugins]
+  [plugins."io.containerd.grpc.v1.cri"]
+    # ours
+    sandbox_image = "here/pause:1"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]  # as ever
+      runtime_type = "io.containerd.runc.v2"
+      pod_annotations = ["a.example/*"] # theirs
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = true
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata]
+      runtime_type = "io.containerd.kata.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
+      BinaryName = "/usr/bin/nvidia-container-runtime"
+)";
+
+TEST_F(SetupContainers, ContainerdsContainersAreMadeWithTheHook) {
+    sandbox_.write(containerd, some_settings);
+    const test::Ran ran = run({"setup", "containerd"});
+
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const std::string text = read(containerd);
+    std::string wanted = some_settings;
+    const auto replace = [&](const std::string &from, const std::string &to) {
+        wanted.replace(wanted.find(from), from.size(), to);
+    };
+    replace("  # as ever\n",
+            "  # as ever\n"
+            "      base_runtime_spec = \"/etc/containerd/umacct-base.json\"\n"
+            "      container_annotations = [ \"org.umacct.*\", \"umacct.io/*\" ]\n");
+    replace(R"(["a.example/*"])", R"([ "a.example/*", "org.umacct.*" ])");
+    EXPECT_EQ(text.substr(0, wanted.size()), wanted) << "all else is as it was, comments too";
+    EXPECT_EQ(text.substr(std::min(text.size(), wanted.size())),
+              "\n# By 'umacct setup containerd'.\n"
+              "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]\n"
+              "  base_runtime_spec = \"/etc/containerd/umacct-base.json\"\n"
+              "  container_annotations = [ \"org.umacct.*\", \"umacct.io/*\" ]\n"
+              "  pod_annotations = [ \"org.umacct.*\" ]\n"
+              "  runtime_type = \"io.containerd.runc.v2\"\n");
+    EXPECT_NE(ran.out.find("+      base_runtime_spec = "), std::string::npos) << ran.out;
+
+    const json spec = parsed(base);
+    EXPECT_EQ(spec["hooks"]["createRuntime"][0]["path"], "/usr/lib/umacct/umacct-hook");
+    EXPECT_EQ(spec["process"], (json{{"args", {"sh"}}}))
+        << "what containerd takes out where it is told of no specification";
+    EXPECT_EQ(spec["linux"], (json{{"namespaces", json::array()}}));
+
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    EXPECT_EQ(read(containerd), text) << "once more changes nothing";
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    EXPECT_EQ(read(containerd), some_settings);
+    EXPECT_FALSE(exists(base));
+}
+
+TEST_F(SetupContainers, ContainerdsOwnSettingsOfTheNewVersion) {
+    sandbox_.write(containerd, "version = 3\n");
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    EXPECT_NE(read(containerd)
+                  .find("[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.runc]\n"),
+              std::string::npos)
+        << read(containerd);
+}
+
+TEST_F(SetupContainers, ContainerdsSpecificationOfSomebodysIsTheBase) {
+    sandbox_.write("etc/containerd/mine.json", R"({"process": {"rlimits": [{"type": "x"}]}})");
+    sandbox_.write(containerd, "version = 2\n"
+                               "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes]\n"
+                               "runc = {base_runtime_spec = '/etc/containerd/mine.json'}\n");
+    const std::string before = read(containerd);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0) << "once more does no harm";
+    const json spec = parsed("etc/containerd/umacct-base-runc.json");
+    EXPECT_EQ(spec["process"]["rlimits"], (json{{{"type", "x"}}}));
+    EXPECT_EQ(spec["hooks"]["createRuntime"].size(), 1U);
+    EXPECT_NE(read(containerd).find("/etc/containerd/umacct-base-runc.json"), std::string::npos)
+        << read(containerd);
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    EXPECT_EQ(read(containerd), before);
+    EXPECT_FALSE(exists("etc/containerd/umacct-base-runc.json"));
+}
+
+TEST_F(SetupContainers, WhatSomebodyChangedInContainerdsSettingsStays) {
+    sandbox_.write(containerd, some_settings);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    const auto change = [&] {
+        std::string text = read(containerd);
+        text.replace(text.find("pause:1"), 7, "pause:2");
+        sandbox_.write(containerd, "# mine\n" + text);
+    };
+    change();
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    std::string wanted = std::string("# mine\n") + some_settings;
+    wanted.replace(wanted.find("pause:1"), 7, "pause:2");
+    wanted.replace(wanted.find(R"(["a.example/*"])"), 15, R"([ "a.example/*" ])");
+    EXPECT_EQ(read(containerd), wanted);
+
+    // There was none, and somebody added to ours.
+    fs::remove(sandbox_.root() / containerd);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    sandbox_.write(containerd, "oom_score = 5\n" + read(containerd));
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    EXPECT_EQ(read(containerd), "oom_score = 5\nversion = 2\n");
+}
+
+TEST_F(SetupContainers, FilesThatContainerdReadsBesidesHaveTheHook) {
+    sandbox_.write(containerd, "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n");
+    sandbox_.write("etc/containerd/conf.d/99-nvidia.toml",
+                   "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]"
+                   "\nruntime_type = \"io.containerd.runc.v2\"\n");
+    sandbox_.write("etc/containerd/conf.d/10-other.toml", "version = 2\noom_score = 1\n");
+    const auto before = tree();
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    const std::string text = read("etc/containerd/conf.d/99-nvidia.toml");
+    EXPECT_NE(text.find("runtimes.runc]"), std::string::npos)
+        << "containerd 1 takes a plugin's settings from the last file: " << text;
+    EXPECT_EQ(read("etc/containerd/conf.d/10-other.toml"), "version = 2\noom_score = 1\n");
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    EXPECT_EQ(tree(), before);
+}
+
+TEST_F(SetupContainers, WhatContainerdCouldNotReadIsLeftAlone) {
+    for (const char *text :
+         {"version = ", "version = 1\n", "disabled_plugins = [\"cri\"]\n",
+          "version = 2\nplugins = 5\n", "version = 2\nimports = [\"/etc/containerd/bad.toml\"]\n",
+          R"(version = 2
+plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.base_runtime_spec = "/nowhere"
+)"}) {
+        sandbox_.write("etc/containerd/bad.toml", "x");
+        sandbox_.write(containerd, text);
+        EXPECT_EQ(run({"setup", "containerd"}).code, 1) << text;
+        EXPECT_EQ(read(containerd), text);
+        EXPECT_FALSE(exists("var/lib/umacct")) << text;
+    }
+    fs::remove(sandbox_.root() / containerd);
+    sandbox_.write("usr/bin/ctr", "#!/bin/sh\necho no socket >&2; exit 3\n");
+    EXPECT_NE(run({"setup", "containerd"}).err.find("no socket"), std::string::npos);
+    sandbox_.write("usr/bin/ctr", "#!/bin/sh\necho '[]'\n");
+    EXPECT_EQ(run({"setup", "containerd"}).code, 1);
+    EXPECT_FALSE(exists(containerd));
+}
+
+TEST_F(SetupContainers, ALinkStaysOne) {
+    sandbox_.write("etc/elsewhere.json", "{}");
+    fs::create_directories(sandbox_.root() / "etc/docker");
+    fs::create_symlink(sandbox_.root() / "etc/elsewhere.json", sandbox_.root() / settings);
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_TRUE(fs::is_symlink(sandbox_.root() / settings));
+    EXPECT_NE(read("etc/elsewhere.json"), "{}");
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_TRUE(fs::is_symlink(sandbox_.root() / settings));
+    EXPECT_EQ(read("etc/elsewhere.json"), "{}");
+}
+
+TEST_F(SetupContainers, WithoutTheProgramsNothingIsSetUp) {
+    fs::remove_all(sandbox_.root() / "usr");
+    const test::Ran ran = run({"setup", "podman"});
+
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_NE(ran.err.find("umacct-hook is not installed"), std::string::npos) << ran.err;
+    EXPECT_FALSE(exists("etc/containers"));
+    EXPECT_EQ(run({"setup", "nvml", "--print"}).code, 2);
+    EXPECT_EQ(run({"setup", "--undo"}).code, 2);
+}
+
+TEST_F(SetupContainers, ABrokenRecordIsSaid) {
+    sandbox_.write("var/lib/umacct/setup/podman.json", "{");
+    EXPECT_EQ(run({"setup", "podman", "--undo"}).code, 1);
+    EXPECT_NE(run({"setup", "podman", "--undo"}).err.find("is no record"), std::string::npos);
+}
+
+TEST(Difference, ShowsWhatDiffersWithSomeLinesAround) {
+    const auto difference = [](const std::string &before, const std::string &after) {
+        const std::string text =
+            containers::difference({.file = "f", .before = before, .after = after});
+        return text.substr(text.find('\n', text.find("+++")) + 1);
+    };
+
+    EXPECT_EQ(difference("a\n", "a\n"), "");
+    EXPECT_EQ(difference("a\nb\nc\n", "a\nx\nc\n"), " a\n-b\n+x\n c\n");
+    EXPECT_EQ(difference("a", "a\n"), "-a\n+a\n");
+    EXPECT_EQ(difference("1\n2\n3\n4\n5\n", "1\n2\n3\n4\n5\n6\n"), " ...\n 3\n 4\n 5\n+6\n");
+}
+
+} // namespace
+} // namespace umacct
