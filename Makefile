@@ -15,9 +15,10 @@ help:
 	@echo "make install       install both (as root; DESTDIR, PREFIX); uninstall removes them"
 	@echo "make dkms-install  install the tool, and the module through DKMS"
 	@echo "make deb           build Debian's packages, in build/deb"
+	@echo "make release       of a tag, an apt repository and what belongs to it: KEY=, ARCHES=, OUT="
 	@echo "make setup         install, through apt, what building needs"
 	@echo "make demo          see it at work in a virtual machine, without a GPU"
-	@echo "make test          every test; for one of them, see selftests/vm/run --help"
+	@echo "make test          every test; for some of them, see selftests/run --help"
 	@echo "make test-long     those, and what takes too long for every day"
 	@echo "make torture       storms: MINUTES=, SEED=, CELL="
 	@echo "make test-install  install the packages in a folder and in machines, use, remove them"
@@ -49,8 +50,11 @@ install-conf:
 	[ -e $(DESTDIR)/etc/umacct.toml ] || \
 		install -D -m 644 packaging/umacct.toml $(DESTDIR)/etc/umacct.toml
 
-# The module's source, as DKMS takes it.
+# The module's source, as DKMS takes it, and what has it built for later kernels.
+KERNEL_HOOKS = $(addprefix $(DESTDIR)/etc/kernel/,postinst.d/umacct-dkms header_postinst.d/umacct-dkms)
+
 install-source: install-conf
+	for hook in $(KERNEL_HOOKS); do install -D packaging/kernel-hook $$hook || exit; done
 	install -d $(DESTDIR)$(DKMS_SOURCE)/kmod $(DESTDIR)$(DKMS_SOURCE)/include
 	cd kmod && find . -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild | \
 		cpio --quiet -pdm $(abspath $(DESTDIR)$(DKMS_SOURCE)/kmod)
@@ -71,13 +75,17 @@ INSTALLED_SOURCES = $(foreach source,$(wildcard $(DESTDIR)/usr/src/umacct-*),\
 # What runs is stopped first; below DESTDIR nothing does. A module that DKMS built goes with its
 # source; "make install" puts the other into updates/ (before Linux 6.3, extra/).
 uninstall:
-	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || for service in umacctd umacct-exporter; do \
+	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || for service in umacctd umacct-exporter umacct-device-plugin; do \
 		! systemctl cat $$service.service >/dev/null 2>&1 || \
 			systemctl disable --now $$service.service || exit; done
+	[ "$(DESTDIR)" ] || ! command -v umacct >/dev/null || \
+		for part in nvml podman crio docker containerd cdi; do umacct setup $$part --undo || exit; done
 	[ "$(DESTDIR)" ] || ! [ -e /sys/module/umacct ] || rmmod umacct
+	[ "$(DESTDIR)" ] || ! [ -e $(PREFIX)/bin/umacct ] || $(PREFIX)/bin/umacct observer off || :
 	[ "$(DESTDIR)" ] || for source in $(notdir $(INSTALLED_SOURCES)); do \
 		! [ -d /var/lib/dkms/umacct/$${source#umacct-} ] || \
 			dkms remove umacct/$${source#umacct-} --all || exit; done
+	[ -z "$(INSTALLED_SOURCES)" ] || rm -f $(KERNEL_HOOKS)
 	rm -rf $(INSTALLED_SOURCES) $(DESTDIR)/usr/lib/modules-load.d/umacct.conf
 	! cmp -s packaging/modprobe.conf $(DESTDIR)/etc/modprobe.d/umacct.conf || \
 		rm $(DESTDIR)/etc/modprobe.d/umacct.conf
@@ -103,33 +111,39 @@ deb:
 		dpkg-buildpackage -b -us -uc -nc $(if $(DEB_ARCH),-a$(DEB_ARCH))
 	@ls build/deb/*.deb
 
+# For other suites: again with the same OUT, on a builder of each.
+OUT ?= build/release/out
+release:
+	packaging/release $(if $(KEY),--key $(KEY)) $(foreach arch,$(ARCHES),--arch $(arch)) $(OUT)
+
 setup:
-	selftests/setup build
+	selftests/run setup build
 
 setup-tests:
-	selftests/setup
+	selftests/run setup
 
 demo: setup-tests
-	selftests/vm/demo
+	selftests/run demo
 
 test: setup-tests
-	selftests/all
+	selftests/run
 
 test-long: setup-tests
-	selftests/all --long
+	selftests/run setup browser
+	selftests/run --long
 
 torture: setup-tests
-	selftests/torture $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	selftests/run torture $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(CELL),--cell $(CELL))
 
 test-install: setup-tests
-	selftests/all install headers install-vm
+	selftests/run install headers install-vm
 
 bench: setup-tests
-	selftests/vm/bench
+	selftests/run bench
 
 lint: setup-tests
-	selftests/lint
+	selftests/run lint
 
 generate:
 	docs/netlink/generate
@@ -139,4 +153,4 @@ clean:
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
 .PHONY: help module tool install install-tool install-conf install-source dkms-install uninstall \
-	deb setup setup-tests demo test test-long test-install torture bench generate lint clean
+	deb release setup setup-tests demo test test-long test-install torture bench generate lint clean

@@ -27,6 +27,10 @@ measure() { # WHAT VARIANT PAGES PAGE_SIZE CONTIGUOUS ROUNDS [COMMAND]
 		echo "${7:-bench} $3 $4 $5 $measure_rounds" >&4 || stop "$1 can't be measured"
 		read -r measure_result <&4
 	done
+	report_measured "$1" "$2"
+}
+
+report_measured() { # WHAT VARIANT
 	case $measure_result in
 	"status=0x0 "*) ;;
 	*) stop "$1, $2: the driver says $measure_result" ;;
@@ -43,8 +47,18 @@ page() { # VARIANT
 	measure page "$1" 1 4096 0 2000
 }
 
+# A chunk of managed memory: the function of nvidia-uvm's that takes it, and the one that frees it.
+chunk() { # VARIANT
+	for measure_rounds in 5 2000; do
+		echo "managed 4096 $measure_rounds" >&4 || stop "a managed chunk can't be measured"
+		read -r measure_result <&4
+	done
+	report_measured chunk "$1"
+}
+
 shapes() { # VARIANT
 	page "$1"
+	chunk "$1"
 	measure 512x4K "$1" 512 4096 0 40
 	# Until 545 the driver has no page size; a block of any size is contiguous memory.
 	if [ "$driver" -ge 545 ]; then
@@ -128,6 +142,7 @@ for depth in 1 4 8; do
 	page "depth$depth"
 	in_branch "$path" limit 1T
 	page "limits$depth"
+	chunk "limits$depth"
 	# Any limit anywhere costs something: there is to be none in the next round.
 	in_branch "$path" limit max
 	enter /bench
@@ -289,6 +304,60 @@ measure_scrape() { # COUNT
 
 [ ! -x /usr/sbin/umacct-exporter ] || measure_scrape 1000
 
+# What umacctd takes each second for what it records: of its time, of bytes that it writes, and by how
+# much the history grew; with so many cgroups that hold memory, of which ten are at work. The file is
+# in memory: a disk is slower than this machine's clock, so that umacctd would wait for it.
+written() {
+	awk '$1 == "wchar:" { print $2 }' "/proc/$recorder/io"
+}
+
+work() { # SECONDS
+	work_until=$(($(cut -d . -f 1 /proc/uptime) + $1))
+	while [ "$(cut -d . -f 1 /proc/uptime)" -lt $work_until ]; do
+		for work_in in 0 1 2 3 4 5 6 7 8 9; do
+			echo $$ >$CGROUPS/many/0/$work_in/cgroup.procs
+			work_pages=$(((work_pages * 69069 + 12345) % 1024))
+			dd if=/dev/zero of=/tmp/work.$work_in bs=4K count=$work_pages 2>/dev/null
+		done
+		echo $$ >$CGROUPS/bench/cgroup.procs
+		sleep 1
+	done
+	rm /tmp/work.*
+}
+
+# The file has all of it when umacctd has ended.
+record() { # SECONDS
+	sh -c "echo \$\$ >$CGROUPS/umacctd/cgroup.procs && exec /usr/sbin/umacctd" 2>/tmp/umacctd &
+	recorder=$!
+	until grep -q 'in force' /tmp/umacctd; do
+		sleep 0.1
+	done
+	work 20
+	record_usage=$(sed -n 's/^usage_usec //p' $CGROUPS/umacctd/cpu.stat)
+	record_written=$(written)
+	work "$1"
+	record_usage=$(($(sed -n 's/^usage_usec //p' $CGROUPS/umacctd/cpu.stat) - record_usage))
+	record_written=$(($(written) - record_written))
+	kill $recorder
+	wait $recorder
+	record_size=$(stat -c %s /var/lib/umacctd/history.db)
+}
+
+measure_recorder() { # COUNT
+	mkdir -p $CGROUPS/umacctd /var/lib/umacctd
+	controlled_cgroups "$1"
+	hold_cgroups "$1" 10
+	record 20
+	record_first=$record_size
+	record 280
+	echo "record umacctd $((record_usage * 1000 / 280)) $((record_written / 280))"
+	echo "record kept $(((record_size - record_first) * 3600 / 300)) 0"
+	rm -r /var/lib/umacctd
+	forget_cgroups
+}
+
+measure_recorder 50
+
 # A refresh of "umacct top", with so many containers that hold memory: what it takes of a
 # second, with its children, beyond the first.
 run_top() { # REFRESHES
@@ -370,6 +439,15 @@ shapes bare
 system_calls bare
 among_many bare
 free_many
+
+# BPF programs in its place: there is no libbpf for the other architecture.
+if [ -e /usr/lib/umacct/libumacct-observer.so ]; then
+	mount -t bpf bpf /sys/fs/bpf
+	umacct observer on >/dev/null || stop "the observer doesn't begin"
+	page observer
+	chunk observer
+	umacct observer off >/dev/null
+fi
 
 case $(uname -m) in
 x86_64) pages=%si ;;

@@ -30,8 +30,8 @@ function ask_row(label, what) {
 		added(what, "loaded", "alloc"), added(what, "armed", "alloc"),
 		added(what, "viewed", "alloc")
 }
-function processors_row(count,  variant, from, at) {
-	from = "processors" SUBSEP
+function processors_row(what, count,  variant, from, at) {
+	from = what SUBSEP
 	for (variant = 1; variant <= 2; variant++) {
 		at = from (variant == 1 ? "bare" : "umacct") SUBSEP count SUBSEP
 		rate[variant] = value[at "pairs"] / value[at "time"]
@@ -42,6 +42,9 @@ function processors_row(count,  variant, from, at) {
 }
 function check(depth) {
 	return pair("page", "limits" depth) - pair("page", "depth" depth)
+}
+function chunk_limited(depth) {
+	return pair("chunk", "limits" depth) - pair("chunk", "bare")
 }
 function longest(label, what) {
 	printf "  %-38s %9d  in %s\n", label, cost("hold", what, "alloc"),
@@ -59,12 +62,20 @@ function charge_fixed(  one, each) {
 function scrape_known() {
 	return cell !~ /^arm64/
 }
+# Nor libbpf.
+function observer_known() {
+	return cell !~ /^arm64/
+}
+function observer_row(label, what) {
+	printf "  %-38s %+9d %+9d\n", label, added(what, "observer", "alloc"),
+		added(what, "observer", "free")
+}
 function verdict(good, text) {
 	printf "  %-4s %s\n", good ? "ok" : "MISS", text
 	missed += !good
 }
 
-$1 == "processors" {
+$1 == "processors" || $1 == "chunks" {
 	value[$1, $2, $3, "pairs"] = $4
 	value[$1, $2, $3, "time"] = $5
 	value[$1, $2, $3, "ledger"] = $6
@@ -73,7 +84,7 @@ $1 == "processors" {
 }
 {
 	# A page has a usual cost; longer work has a tick in it as often as not.
-	usual = $1 == "page" || $1 ~ /^among/
+	usual = $1 == "page" || $1 == "chunk" || $1 ~ /^among/
 	value[$1, $2, "alloc"] = usual ? $5 : $3
 	value[$1, $2, "free"] = usual ? $6 : $4
 }
@@ -81,15 +92,24 @@ $1 == "processors" {
 END {
 	printf "  %-38s %9s %9s %9s %9s\n", "", "bare", "umacct", "charging", "tracefs"
 	rows("1 page", "page")
+	rows("a managed chunk of 4 KiB", "chunk")
 	rows("512 pages of 4 KiB", "512x4K")
 	# Only drivers from 545 on have a page size.
 	if (("32x64K", "bare", "alloc") in value)
 		rows("512 pages in blocks of 64 KiB", "32x64K")
 	rows("512 pages in a block of 2 MiB", "1x2M")
 
+	if (observer_known()) {
+		printf "\n  %-38s %9s %9s\n", "BPF programs in the module's place", "allocate", "and free"
+		observer_row("1 page", "page")
+		observer_row("a managed chunk of 4 KiB", "chunk")
+	}
+
 	printf "\n  %-38s %9s %9s %9s\n", "a limit on each level, far away", "1 level",
 		"4 levels", "8 levels"
 	printf "  %-38s %+9d %+9d %+9d\n", "allocate and free 1 page", check(1), check(4), check(8)
+	printf "  %-38s %9d %9d %9d\n", "a managed chunk, all in all", chunk_limited(1), chunk_limited(4),
+		chunk_limited(8)
 
 	printf "\n  %-38s %9s %9s %9s %9s\n", "asking how much memory there is", "bare",
 		"no view", "another's", "own view"
@@ -134,6 +154,11 @@ END {
 	printf "\n  %-38s %12s\n", "200 containers that hold memory", "instructions"
 	printf "  %-38s %12d\n", "a refresh of umacct top", cost("top", "umacct", "alloc")
 
+	printf "\n  %-38s %12s\n", "50 accounts, of which ten are at work", "each second"
+	printf "  %-38s %12d\n", "umacctd, in instructions", cost("record", "umacctd", "alloc")
+	printf "  %-38s %12d\n", "written to its file and log, in bytes", cost("record", "umacctd", "free")
+	printf "  %-38s %12d\n", "the history grows by, in bytes an hour", cost("record", "kept", "alloc")
+
 	printf "\n  %-38s %9d\n", "the ledger's lock, for 1 page and its free", cost("hold", "page", "alloc")
 	printf "  %-38s %9s\n", "held at the longest", ""
 	longest("allocating in and listing cgroups", "allocate_and_list")
@@ -148,20 +173,39 @@ END {
 		"umacct", "bare", "umacct", "of ledger"
 	for (count = 1; count <= 8; count *= 2) {
 		if (("processors", "bare", count, "pairs") in value)
-			processors_row(count)
+			processors_row("processors", count)
 		else
 			printf "  %-38s this host has not so many\n", count " at once"
 	}
+	for (count = 1; count <= 8; count *= 2)
+		if (("chunks", "bare", count, "pairs") in value) {
+			processors_row("chunks", count)
+			chunk_waits += value["chunks", "umacct", count, "ledger"]
+		}
 
 	page = pair("page", "umacct") - pair("page", "bare")
-	most = cell ~ /^arm64/ ? 700 : 600
+	most = cell ~ /^arm64/ ? 700 : 560
 	tracefs = pair("page", "tracefs") - pair("page", "bare")
 	each_page = (pair("512x4K", "umacct") - pair("512x4K", "bare") - page) / 511
 	each_level = (check(8) - check(1)) / 7
 	print ""
 	verdict(page <= most, sprintf("1 page, allocated and freed: %d added, at most %d", page, most))
+	chunk = pair("chunk", "umacct") - pair("chunk", "bare")
+	# Not measured on arm64 yet.
+	if (cell !~ /^arm64/) {
+		verdict(chunk <= 460, sprintf("a managed chunk, allocated and freed: %d added, at most 460",
+			chunk))
+		verdict(check(1) <= 110, sprintf("with one limit: %d more, at most 110", check(1)))
+	}
+	verdict(chunk_waits == 0, sprintf("processors that have chunks wait for the ledger's lock %d times, at most 0",
+		chunk_waits))
 	verdict(page < tracefs / 2, sprintf("and less than half of what tracefs adds: %.0f %% of %d",
 		100 * page / tracefs, tracefs))
+	if (observer_known()) {
+		observer = pair("page", "observer") - pair("page", "bare")
+		# Less than tracefs was aimed at.
+		verdict(observer <= 7500, sprintf("1 page by the observer: %d added, at most 7500", observer))
+	}
 	verdict(each_page < 1, sprintf("nothing per page: %.2f for each of 511 more", each_page))
 	verdict(charge_fixed() <= 400, sprintf("charging takes %d more whatever the size, at most 400",
 		charge_fixed()))
@@ -191,6 +235,11 @@ END {
 	# 2 % of such a processor, once a second.
 	top = cost("top", "umacct", "alloc")
 	verdict(top <= 60e6, sprintf("umacct top takes %.1f million a second, at most 60", top / 1e6))
+	# 0.5 % of such a processor.
+	recorder = cost("record", "umacctd", "alloc")
+	verdict(recorder <= 15e6, sprintf("umacctd takes %.1f million a second to record, at most 15", recorder / 1e6))
+	kept = cost("record", "kept", "alloc")
+	verdict(kept <= 1e6, sprintf("and keeps %.2f MB an hour, at most 1", kept / 1e6))
 	status = cost("status", "umacct", "alloc")
 	verdict(status <= 20000, sprintf("telling the status: %d, at most 20000", status))
 	verdict(hold <= 20000, sprintf("the ledger's lock held for %d, at most 20000", hold))

@@ -10,7 +10,7 @@
 
 #include "watch_lock.h"
 
-/* Guarded by ledger_lock. */
+/* Guarded by umacct_ledger_lock. */
 static unsigned long held_flags;
 static u64 held_since;
 static const char *held_by;
@@ -22,7 +22,7 @@ void watch_lock(const char *where)
 {
 	unsigned long flags;
 
-	flags = _raw_spin_lock_irqsave(&ledger_lock);
+	flags = _raw_spin_lock_irqsave(&umacct_ledger_lock);
 	held_flags = flags;
 	held_by = where;
 	held_since = ktime_get_raw_fast_ns();
@@ -38,7 +38,7 @@ void watch_unlock(void)
 		longest = held;
 		longest_by = held_by;
 	}
-	_raw_spin_unlock_irqrestore(&ledger_lock, flags);
+	_raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
 }
 
 static int get_longest(char *buffer, const struct kernel_param *param)

@@ -9,13 +9,13 @@
 
 #include <linux/spinlock.h>
 
-extern raw_spinlock_t ledger_lock;
+extern raw_spinlock_t umacct_ledger_lock;
 
 void watch_lock(const char *where);
 void watch_unlock(void);
 
 /* watch_lock() keeps the flags that watch_unlock() restores. */
-#define watched(lock, yes, no)	((lock) == &ledger_lock ? (void)(yes) : (void)(no))
+#define watched(lock, yes, no)	((lock) == &umacct_ledger_lock ? (void)(yes) : (void)(no))
 
 #undef raw_spin_lock
 #undef raw_spin_unlock

@@ -9,7 +9,8 @@
 #                        share it
 #   # clock: instructions  one whose clock goes by a nanosecond for each instruction that it
 #                        executes, however busy its host is; cases with it share it
-#   # cell: GLOB         it runs in these cells alone
+#   # cell: GLOB,...     it runs in these cells alone: what is the same on every kernel and
+#                        driver, as most of the tool is, takes its time but once
 #   # long: yes          it takes its time: "make test-long" runs it, or whoever names it
 
 # read_head FILE: sets head_boot, head_image, head_clock, head_cell and head_long, and
@@ -18,7 +19,7 @@ read_head() {
 	head_boot='' head_image='' head_clock='' head_cell='' head_long='' head_machine=''
 	while read -r head_mark head_word head_value; do
 		case $head_mark$head_word in
-		'#boot:') head_boot=$head_value head_machine=own:${1##*/} ;;
+		'#boot:') head_boot=$head_value head_machine=own:${1##*/cases/} ;;
 		'#image:') head_image=$head_value head_machine=image:$head_value ;;
 		'#clock:') head_clock=$head_value head_machine=clock:$head_value ;;
 		'#cell:') head_cell=$head_value ;;
@@ -27,4 +28,23 @@ read_head() {
 		*) break ;;
 		esac
 	done <"$1"
+}
+
+# is_one_of NAME GLOBS: it matches one of those between commas.
+is_one_of() {
+	one_of_globs=$2,
+	while [ "$one_of_globs" ]; do
+		# shellcheck disable=SC2254 # they are meant as globs
+		case $1 in
+		${one_of_globs%%,*}) return 0 ;;
+		esac
+		one_of_globs=${one_of_globs#*,}
+	done
+	return 1
+}
+
+# is_case FILE GLOBS: the case's name is one of them, as "limits/hard_limit" is of "limits/*".
+is_case() {
+	is_case_name=${1##*/cases/}
+	is_one_of "${is_case_name%.sh}" "$2"
 }

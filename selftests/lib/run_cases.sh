@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run_cases.sh [GLOB]: runs the cases whose names match, in order, and prints one
+# run_cases.sh [GLOBS]: runs the cases whose names match, in order, and prints one
 # TAP stream: a line for each case, with the case's own TAP indented above it.
 # Exits 0 if none failed. What a case's head says of the machine that it needs is in
 # heads.sh; without CASE_MACHINE, those that need none in particular are run.
 
 dir=$(cd "$(dirname "$0")/.." && pwd)
-glob=${1:-*}
+globs=${1:-*}
 : "${CASE_TIMEOUT:=600}"
 results=${TMPDIR:-/tmp}/umacct-case.$$
 trap 'rm -f "$results" "$results".*' EXIT
@@ -16,23 +16,14 @@ trap 'rm -f "$results" "$results".*' EXIT
 . "$dir/lib/heads.sh"
 
 set --
-for path in "$dir"/cases/*.sh; do
-	name=${path##*/}
-	name=${name%.sh}
+for path in "$dir"/cases/*/*.sh; do
 	read_head "$path"
 	# shellcheck disable=SC2154 # read_head sets these
 	[ "$head_machine" = "${CASE_MACHINE-}" ] || continue
-	# shellcheck disable=SC2254 # the globs are meant as such
-	case ${CASE_CELL-} in
-	${head_cell:-*}) ;;
-	*) continue ;;
-	esac
+	is_one_of "${CASE_CELL-}" "${head_cell:-*}" || continue
 	# shellcheck disable=SC2154
 	[ "$head_long" = "${CASE_LONG-}" ] || continue
-	# shellcheck disable=SC2254
-	case $name in
-	$glob) set -- "$@" "$path" ;;
-	esac
+	! is_case "$path" "$globs" || set -- "$@" "$path"
 done
 
 echo "TAP version 13"
@@ -65,7 +56,7 @@ number=0
 failed=0
 for path in "$@"; do
 	number=$((number + 1))
-	name=${path##*/}
+	name=${path#"$dir"/cases/}
 	start=$(date +%s)
 	trouble_before=$(trouble | wc -l)
 	timeout "$CASE_TIMEOUT" sh "$path" >"$results" 2>&1 </dev/null

@@ -2,13 +2,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2153,SC2154 # helpers.sh uses and sets these
 #
-# What the driver keeps of what a client has: see selftests/sizes. Each of the functions makes
+# What the driver keeps of what a client has: see "selftests/run sizes". Each of the functions makes
 # so many of one thing and measures on the way.
 
 TEST_DIR=$(mktemp -d)
-SELFTESTS=/selftests
 # shellcheck source=/dev/null
-. "$SELFTESTS/lib/helpers.sh"
+. /selftests/lib/helpers.sh
 
 COUNT=1000
 RANGES=400
@@ -49,7 +48,20 @@ objects() {
 	both=$((rise / COUNT))
 	measure "$h" alloc $LARGE $LARGES
 	page=$(((rise - both * LARGES) / (LARGES * (LARGE / PAGE - 1))))
+	measure "$h" events $COUNT
+	resource=$((rise / COUNT))
 	object=$((both - page))
+	end
+}
+
+# What an open file of something else takes is the kernel's, which charges it.
+files() {
+	begin uvmtool
+	measure "$h" nulls $COUNT
+	measure "$h" nulls $COUNT
+	null=$((rise / COUNT))
+	measure "$h" files $COUNT
+	file=$((rise / COUNT - null))
 	end
 }
 
@@ -64,7 +76,12 @@ spaces() {
 	begin uvmtool
 	ask "$h" open
 	measure "$h" spaces 100
-	va_space=$((rise / 100))
+	va_space=$((rise / 100 - file))
+	measure "$h" groups $((COUNT * 100))
+	group=$((rise / (COUNT * 100)))
+	ask "$h" map $((COUNT * 100 * PAGE))
+	measure "$h" assign $((COUNT * 100))
+	assigned=$((rise / (COUNT * 100)))
 	end
 }
 
@@ -73,6 +90,8 @@ ranges() {
 	ask "$h" open
 	measure "$h" external $((64 * KIB)) $COUNT
 	external=$((rise / COUNT))
+	measure "$h" pool "$PAGE" $COUNT
+	pool=$((rise / COUNT))
 	end
 	begin uvmtool
 	ask "$h" open
@@ -86,9 +105,10 @@ ranges() {
 
 ulimit -n 100000
 for pass in first second; do
-	for each in objects clients spaces ranges; do
+	for each in objects files clients spaces ranges; do
 		$each
 	done
-	echo "$pass: page $page, object $object, client $client, va_space $va_space," \
-		"external $external, managed $managed, block $block"
+	echo "$pass: page $page, object $object, resource $resource, client $client, file $file," \
+		"va_space $va_space, group $group, assigned $assigned, external $external," \
+		"pool $pool, managed $managed, block $block"
 done

@@ -10,6 +10,7 @@
  *	free
  *	bench PAGES PAGE_SIZE CONTIGUOUS ROUNDS
  *	crowd PAGES PAGE_SIZE CONTIGUOUS ROUNDS
+ *	managed PAGE_SIZE ROUNDS
  *	retry PAGES PAGE_SIZE CONTIGUOUS
  *	keep PAGES PAGE_SIZE CONTIGUOUS
  *	memory
@@ -24,7 +25,8 @@
  *	race ROUNDS
  *
  * "bench" tells what an allocation and its free take, each freed at once; "crowd", when
- * all are freed at the end, the oldest first. "retry" does what the driver does when it is
+ * all are freed at the end, the oldest first; "managed", of a chunk of managed memory of
+ * nvidia-uvm's, which has to be loaded. "retry" does what the driver does when it is
  * refused: it asks for the same pages in smaller and smaller blocks, down to single pages.
  * "keep" allocates, and sleeps before it returns to user space until "release".
  * "memory" says what the kernel's own users of these figures are told about the machine's
@@ -81,10 +83,16 @@
 /* The first driver whose allocator takes a page size. */
 #define FIRST_WITH_PAGE_SIZE	545
 
+/* The first whose chunks of managed memory are of a NUMA node. */
+#define FIRST_WITH_CHUNK_NODE	545
+
 /* NV_ERR_NO_MEMORY */
 #define NO_MEMORY		0x51
 
 #define CACHE_TYPE_CACHED	0
+
+/* UVM_CPU_CHUNK_ALLOC_FLAGS_ACCOUNT: as umacct has it, so that it adds no charge. */
+#define CHUNK_ACCOUNT		2
 #define ANY_NODE		(-1)
 #define MAX_PAGES		(1u << 20)
 #define MAX_ROUNDS		100000
@@ -93,6 +101,9 @@ typedef u32 (*alloc_fn)(void *nv, u32 pages, u64 page_size, u8 contiguous, u32 c
 			u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **handle);
 typedef u32 (*alloc_535_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type,
 			    u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **handle);
+typedef u32 (*chunk_alloc_fn)(u32 size, u32 flags, int node, void **chunk);
+typedef u32 (*chunk_alloc_535_fn)(u32 size, u32 flags, void **chunk);
+typedef void (*chunk_free_fn)(void *chunk);
 typedef u32 (*free_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type, void *handle);
 
 struct shape {
@@ -100,6 +111,7 @@ struct shape {
 	u32 page_size;
 	u32 contiguous;
 	u32 count;
+	bool managed;
 };
 
 struct block {
@@ -116,6 +128,8 @@ struct holder {
 	unsigned int driver_version;
 	void *alloc;
 	free_fn free;
+	void *chunk_alloc;
+	chunk_free_fn chunk_free;
 	char result[256];
 	size_t result_length;
 };
@@ -161,8 +175,18 @@ static unsigned int read_driver_version(void)
 	return version;
 }
 
+static u32 call_chunk_alloc(struct holder *holder, u32 size, void **chunk)
+{
+	if (holder->driver_version >= FIRST_WITH_CHUNK_NODE)
+		return ((chunk_alloc_fn)holder->chunk_alloc)(size, CHUNK_ACCOUNT, ANY_NODE,
+							     chunk);
+	return ((chunk_alloc_535_fn)holder->chunk_alloc)(size, CHUNK_ACCOUNT, chunk);
+}
+
 static u32 call_alloc(struct holder *holder, const struct shape *shape, u64 *ptes, void **handle)
 {
+	if (shape->managed)
+		return call_chunk_alloc(holder, shape->page_size, handle);
 	if (holder->driver_version >= FIRST_WITH_PAGE_SIZE)
 		return ((alloc_fn)holder->alloc)(NULL, shape->pages, shape->page_size,
 						 shape->contiguous, CACHE_TYPE_CACHED, true, false,
@@ -282,7 +306,10 @@ static void sample_free(struct holder *holder, const struct shape *shape, u64 *t
 {
 	u64 start = ktime_get_ns();
 
-	holder->free(NULL, shape->pages, shape->contiguous, CACHE_TYPE_CACHED, handle);
+	if (shape->managed)
+		holder->chunk_free(handle);
+	else
+		holder->free(NULL, shape->pages, shape->contiguous, CACHE_TYPE_CACHED, handle);
 	*took = ktime_get_ns() - start;
 }
 
@@ -330,6 +357,21 @@ out:
 	return err;
 }
 
+static int run_managed(struct holder *holder, const char *arguments)
+{
+	struct shape shape = { .pages = 1, .managed = true };
+
+	if (sscanf(arguments, "%u %u", &shape.page_size, &shape.count) != 2 ||
+	    shape.page_size < PAGE_SIZE || !is_power_of_2(shape.page_size) ||
+	    !shape.count || shape.count > MAX_ROUNDS)
+		return -EINVAL;
+	holder->chunk_alloc = (void *)find_symbol("nvidia_uvm:uvm_cpu_chunk_alloc");
+	holder->chunk_free = (chunk_free_fn)find_symbol("nvidia_uvm:uvm_cpu_chunk_free");
+	if (!holder->chunk_alloc || !holder->chunk_free)
+		return -ENODEV;
+	return run_bench(holder, &shape, false);
+}
+
 static DECLARE_COMPLETION(let_go);
 
 /* As if what called the driver slept on its way back. */
@@ -344,7 +386,7 @@ static int run_keep(struct holder *holder, const struct shape *shape)
 
 static int parse_shape(const char *text, struct shape *shape)
 {
-	shape->count = 1;
+	*shape = (struct shape) { .count = 1 };
 	if (sscanf(text, "%u %u %u %u", &shape->pages, &shape->page_size, &shape->contiguous,
 		   &shape->count) < 3)
 		return -EINVAL;
@@ -515,20 +557,21 @@ static int run_native(bool on)
 	return err;
 }
 
-typedef unsigned long (*any_fn)(unsigned long, unsigned long, unsigned long);
+/* With as many arguments as those have that are held. */
+typedef unsigned long (*any_fn)(unsigned long, unsigned long, unsigned long, unsigned long);
 
 static struct kprobe holding;
 static char held[64];
 static any_fn held_function;
 static struct completion released;
 
-/* The probe is gone when somebody is released: he enters the function itself. */
-static unsigned long held_call(unsigned long a, unsigned long b, unsigned long c)
+/* The probe is gone when a task is released: it enters the function itself. */
+static unsigned long held_call(unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	any_fn function = held_function;
 
 	wait_for_completion(&released);
-	return function(a, b, c);
+	return function(a, b, c, d);
 }
 
 static int go_to_sleep(struct kprobe *probe, struct pt_regs *regs)
@@ -750,6 +793,8 @@ static int run_command(struct holder *holder, const char *command)
 		set_result(holder, "status=0x0\n");
 		return 0;
 	}
+	if (str_has_prefix(command, "managed "))
+		return run_managed(holder, command + strlen("managed "));
 	bench = str_has_prefix(command, "bench ");
 	crowd = str_has_prefix(command, "crowd ");
 	retry = str_has_prefix(command, "retry ");

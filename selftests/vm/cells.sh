@@ -22,9 +22,9 @@ arm64-6.12-16k-550  arm64         bookworm-backports  arm64-16k  trixie
 amd64-6.12-rt-550   amd64         bookworm-backports  rt-amd64   trixie
 amd64-6.12-535      amd64         bookworm-backports  amd64      bookworm
 amd64-6.12-debug    amd64         bookworm-backports  debug      trixie
-amd64-6.12-kcsan    amd64         bookworm-backports  kcsan      trixie         98*
-amd64-7             amd64         trixie-backports    amd64      -              47*
-arm64-7             arm64         trixie-backports    arm64      -              47*
+amd64-6.12-kcsan    amd64         bookworm-backports  kcsan      trixie         stress/data_races
+amd64-7             amd64         trixie-backports    amd64      -              hooks/stand_in
+arm64-7             arm64         trixie-backports    arm64      -              hooks/stand_in
 '
 
 all_cells() {

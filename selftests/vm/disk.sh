@@ -4,6 +4,9 @@
 #
 # A disk with a whole Debian on it, as people have it before they install our packages.
 
+# shellcheck source=/dev/null
+. "$vm/debian.sh"
+
 # What a person has there who runs containers and Prometheus; what our packages need, and
 # later kernels' headers.
 disk_packages() {
@@ -17,7 +20,7 @@ disk_packages() {
 # prepare_disk: sets disk, a directory with a file system, a kernel and its first root.
 prepare_disk() {
 	disk=$cache/root/vm-$suite-$arch-$(date +%G-%V)-$(
-		cat "$vm/disk.sh" <(disk_packages) | sha256sum | cut -c 1-12)
+		cat "$vm/disk.sh" "$vm/debian.sh" <(disk_packages) | sha256sum | cut -c 1-12)
 	mkdir -p "$cache/root"
 	once "$disk" build_disk
 	touch "$disk"
@@ -33,13 +36,10 @@ build_disk() {
 	made=$(mktemp -d "$disk.XXXXXX")
 	mkdir "$made/ready"
 	write_disk_files "$made/files"
-	env -u APT_CONFIG apt-config dump | grep '^Acquire::' >"$made/apt.conf" || true
-	quietly "$made/log" mmdebstrap --mode=root --variant=apt --architectures="$arch" --skip=check/qemu \
-		--include="$(disk_packages | paste -sd ,)" --aptopt="$made/apt.conf" \
-		--dpkgopt=force-unsafe-io --dpkgopt="path-exclude=/usr/share/man/*" \
+	make_debian "$suite" "$arch" "$made/root" --mode=root --variant=apt --skip=check/qemu \
+		--include="$(disk_packages | paste -sd ,)" "${passing[@]}" \
 		--setup-hook="cp -r $made/files/. \"\$1\"" \
 		--customize-hook="chroot \"\$1\" systemctl disable prometheus $idle_services" \
-		"$suite" "$made/root" "deb $(debian_mirror) $suite main" \
 		${kernel_source:+"$kernel_source"}
 	ln -s ../rig.service "$made/root/etc/systemd/system/multi-user.target.wants/rig.service"
 	cp "$made"/root/boot/vmlinuz-* "$made/ready/vmlinuz"

@@ -5,6 +5,9 @@
 # a newer C library: root folders of Debian testing, which has every gcc. Packages are
 # unpacked there, by whoever runs this; nothing is installed.
 
+# shellcheck source=/dev/null
+. "$vm/debian.sh"
+
 newer_packages=(
 	base-files bash coreutils dash diffutils findutils grep gzip mawk sed make
 	# kernel-doc is written in it
@@ -42,10 +45,8 @@ unpack_newer() { # DIRECTORY PACKAGE...
 	work=$(mktemp -d "$1.XXXXXX")
 	mkdir "$work/root"
 	note "downloading Debian testing, for ${*: -2:1}"
-	env -u APT_CONFIG apt-config dump | grep '^Acquire::' >"$work/apt.conf" || true
-	quietly "$work/log" mmdebstrap --variant=extract --architectures="$host_arch" --format=tar \
-		--include="$(IFS=, && echo "${*:2}")" --aptopt="$work/apt.conf" \
-		testing "$work/tar" "deb $(debian_mirror) testing main"
+	make_debian testing "$host_arch" "$work/tar" --variant=extract --format=tar \
+		--include="$(IFS=, && echo "${*:2}")"
 	tar -xf "$work/tar" --no-same-owner --exclude='./dev/*' -C "$work/root"
 	# What only an installation makes.
 	ln -sf mawk "$work/root/usr/bin/awk"

@@ -8,7 +8,7 @@
 # Who wants other suites sets both before anything else.
 apt_dir=$cache/apt
 apt_suites=(
-	"bookworm main contrib non-free" "bookworm-backports main" "trixie contrib non-free"
+	"bookworm main contrib non-free" "bookworm-backports main" "trixie main contrib non-free"
 	"trixie-backports main"
 )
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -5,6 +5,9 @@
 # installed. Their base, and what "make setup" installs there, are in the cache; this
 # machine's own system is not touched.
 
+# shellcheck source=/dev/null
+. "$vm/debian.sh"
+
 # In a user namespace of our own, whose users are this machine's, a kernel since 6.7 has a
 # binfmt_misc of our own: who interprets arm64's programs changes for nobody else.
 in_namespace() { # COMMAND...
@@ -41,21 +44,19 @@ emulate() {
 	echo "$rule:$tree/usr/bin/qemu-$machine:F" >"$binfmt/register"
 }
 
-build_base() { # DIRECTORY SUITE ARCH
+build_to_build_in() { # DIRECTORY SUITE ARCH
 	local made
 	note "downloading Debian ($2, $3), to build in"
 	made=$(mktemp -d "$1.XXXXXX")
-	env -u APT_CONFIG apt-config dump | grep '^Acquire::' >"$made/apt.conf" || true
-	quietly "$made/log" mmdebstrap --mode=root --variant=apt --architectures="$3" \
-		--include=make --skip=cleanup/apt/lists,check/qemu --aptopt="$made/apt.conf" \
-		--dpkgopt=force-unsafe-io --dpkgopt="path-exclude=/usr/share/man/*" \
-		"$2" "$made/root" "deb $(debian_mirror) $2 main"
+	# shellcheck disable=SC2154 # debian.sh sets it
+	make_debian "$2" "$3" "$made/root" --mode=root --variant=apt --include=make \
+		--skip=cleanup/apt/lists,check/qemu "${passing[@]}"
 	mv "$made/root" "$1"
 	rm -rf "$made"
 }
 
 # The folder's layers: Debian's base and what "make setup" installed are in the cache, the
-# latter for as long as selftests/setup is the same; what is built on top goes.
+# latter for as long as selftests/run setup is the same; what is built on top goes.
 mount_root() { # UPPER LOWER
 	mkdir -p "$1" "$1.work" "$root"
 	chmod 755 "$1"
@@ -96,7 +97,7 @@ prepare_root() {
 	installed=$cache/fresh/$1-$2-setup-$(
 		cat "$clone/selftests/setup" - <<<"$base" | sha256sum | cut -c 1-12)
 	mkdir -p "$cache/fresh"
-	once "$base" build_base "$base" "$1" "$2"
+	once "$base" build_to_build_in "$base" "$1" "$2"
 	forget_old "$cache/fresh" "$1-$2-base-*" 1
 	release=$(chroot "$base" apt-cache depends "linux-headers-$2" |
 		sed -n 's/.*Depends: linux-headers-//p' | head -n 1)

@@ -26,14 +26,14 @@ tool_key() {
 		"${cross}g++-12" --version 2>/dev/null || g++ --version
 		printf '%s\n' "${sysroot_packages[@]}" "${guest_packages[@]}"
 		dpkg-query -W -f '${Package} ${Version}\n' 'lib*-dev' nlohmann-json3-dev
-		cd "$clone" && find CMakeLists.txt VERSION include userspace ! -path '*/tests/*' -type f \
+		cd "$clone" && find CMakeLists.txt VERSION include packaging/kubernetes userspace ! -path '*/tests/*' -type f \
 			-exec sha256sum {} + | sort
 		sha256sum userspace/tests/{check_json,schema}.*
 	} | sha256sum | cut -c 1-16
 }
 
 build_tool() { # READY
-	local to work programs=(umacct umacctd check_json umacct_nvml umacct_nvml_stand_in)
+	local to work programs=(umacct umacctd umacct-hook umacct-runtime check_json umacct_nvml umacct_nvml_stand_in)
 	# There is no HTTP library for the cross compiler.
 	[[ $arch != "$host_arch" ]] || programs+=(umacct-exporter)
 	to=$(userspace_build)
@@ -41,12 +41,18 @@ build_tool() { # READY
 	rm -rf "$work"
 	mkdir -p "$work"
 	configure_tool
+	# There is no libbpf for the cross compiler.
+	! grep -q '^UMACCT_OBSERVER:BOOL=ON' "$to/CMakeCache.txt" || programs+=(umacct_observer)
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
 		cmake --build "$to" --target "${programs[@]}" -j "$jobs"
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
+	install_libraries "$work" "$work/usr/lib/umacct/umacct-hook"
+	install_libraries "$work" "$work/usr/lib/umacct/umacct-runtime"
 	install_loaded "$work" libsqlite3.so.0
+	[[ ! -e $work/usr/lib/umacct/libumacct-observer.so ]] ||
+		install_libraries "$work" "$work/usr/lib/umacct/libumacct-observer.so"
 	[[ $arch != "$host_arch" ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Managed memory (nvidia-uvm) is charged by the kernel already: umacct shows it
+# apart, byte for byte, and never adds it to the usage.
+
+. "$(dirname "$0")/../../lib/helpers.sh"
+needs_accounting
+needs_uvm
+
+managed() { account "$1" managed; }
+
+cgroup_make top
+cgroup_leaf top/leaf
+start_in top/leaf holder uvmtool
+holder_pid=$pid
+ask holder open
+ask holder map 64M
+is "managed memory that is mapped but untouched takes nothing" "$(managed top/leaf)" 0
+before=$(cgroup_read top/leaf memory.current)
+ask holder touch 32M
+is "32 MiB of managed memory that were touched are counted" "$(managed top/leaf)" $((32 * MIB))
+ask holder touch
+is "64 MiB of managed memory that were touched are counted" "$(managed top/leaf)" $((64 * MIB))
+is "the parent has the managed memory of its child" "$(managed top)" $((64 * MIB))
+is "managed memory is no usage" "$(system_memory top/leaf)" 0
+check "managed memory is listed under the process's name" \
+	sh -c "umacct ps --json | grep -Eq '\"comm\" *: *\"uvmtool\"'"
+within "the kernel has charged as much as umacct counts of managed memory" \
+	$(($(cgroup_read top/leaf memory.current) - before)) $((64 * MIB)) $((2 * MIB))
+
+start_in top/leaf second uvmtool
+second_pid=$pid
+ask second open
+ask second map 16M
+ask second touch
+is "a second process adds its own managed memory" "$(managed top/leaf)" $((80 * MIB))
+ask holder unmap
+check "unmapping takes the first process's managed memory away" eventually account_is top/leaf managed $((16 * MIB))
+kill -KILL "$second_pid"
+gone "$second_pid"
+check "death takes the second process's managed memory away" eventually account_is top/leaf managed 0
+
+cgroup_leaf top/gone
+start_in top/gone third uvmtool
+third_pid=$pid
+ask third open
+ask third map 16M
+ask third touch
+cgroup_add top/leaf "$pid"
+rmdir "$(cgroup_dir top/gone)"
+is "a removed cgroup's managed memory is its parent's" "$(managed top)" $((16 * MIB))
+ask third unmap
+check "a removed cgroup's managed memory goes from the parent when it is unmapped" eventually account_is top managed 0
+
+start_in top/leaf native
+check "a process opens the driver before nvidia-uvm goes" ask native open
+check "a process takes 8 MiB of the driver before nvidia-uvm goes" ask native alloc 1M 8
+kill -KILL "$holder_pid" "$third_pid"
+check "nvidia-uvm is unloaded" eventually rmmod nvidia_uvm
+is "what the driver holds counts on without nvidia-uvm" "$(system_memory top/leaf)" $((8 * MIB))
+ask native free all
+is "what the driver held is freed without nvidia-uvm" "$(system_memory top/leaf)" 0
+check "nvidia-uvm comes back" load_uvm
+
+done_testing

@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A hard limit is exact: the last block that fits is given, the next is refused
+# before the driver takes it, and nothing else is disturbed.
+
+. "$(dirname "$0")/../../lib/helpers.sh"
+needs_vm "it measures the whole machine's free memory"
+needs_accounting
+needs_kernel_alloc
+
+cgroup_leaf held
+cgroup_leaf neighbour
+start_in held holder
+start_in neighbour neighbour
+ask holder open
+
+refused() { # DESCRIPTION COMMAND...
+	refused_what=$1
+	shift
+	ask holder "$@"
+	is "$refused_what" "$(echo "$reply" | cut -d' ' -f1,3)" "refused status=$NO_MEMORY"
+}
+
+hard=$(with_metadata $((16 * MIB)) 4 1)
+check "a limit of 16 MiB and their metadata is set" limit held --hard "$hard"
+is "the limit reads back" "$(account held hard)" "$hard"
+check "4 x 4 MiB fit below the limit, to the byte" ask holder alloc 4M 4
+is "the account is full at the limit" "$(account held usage)" "$hard"
+before=$(unowned)
+refused "at the limit 4 MiB more are refused" alloc 4M
+refused "at the limit one page more is refused" alloc 4K
+is "2 refusals are counted" "$(account held refusals)" 2
+is "a refusal is no failure of the driver's" "$(account held failures)" 0
+is "a refusal leaves usage as it was" "$(account held usage)" "$hard"
+settles "the driver took nothing for what was refused" 0 $((256 * KIB)) unowned_since "$before"
+
+check "the refused process frees one of its 4 MiB" ask holder free 0
+limit held --hard "$(with_metadata $((16 * MIB)) $((3 + 4 * MIB / PAGE)) 1)"
+check "after the free there is room for 4 MiB of pages" ask holder alloc 4K $((4 * MIB / PAGE))
+refused "after 4 MiB of pages there is no room for one more" alloc 4K
+is "the limit holds to the block" "$(system_memory held)" $((16 * MIB))
+check "a neighbour without a limit is not held" ask neighbour alloc 4M 8
+
+ask holder free all
+# As many blocks of each size as it takes, and one byte less.
+limit held --hard $(($(with_metadata $((16 * MIB)) 4 1) - 1))
+filled=0
+objects=0
+for size in $((4 * MIB)) $MIB $((64 * KIB)) $PAGE; do
+	room=$(($(account held hard) - $(with_metadata $filled $objects 1)))
+	count=$((room / $(with_metadata "$size" 1 0)))
+	ask holder fill "$size"
+	is "with one byte less than 4 x 4 MiB take, $count x $((size / KIB)) KiB" \
+		"$(reply_field count)" "$count"
+	filled=$((filled + count * size))
+	objects=$((objects + count))
+done
+is "what was filled in blocks is all that the cgroup holds" "$(system_memory held)" $filled
+is "usage is what was filled in blocks and its metadata" "$(account held usage)" \
+	"$(with_metadata $filled $objects 1)"
+ask holder free all
+
+# What counts is what is taken, not what is asked for.
+limit held --hard "$(with_metadata $((64 * KIB)) 4 1)"
+ask holder fill 12K
+is "of requests for 12 KiB, which take 16, 4 fit in 64" "$(reply_field count)" 4
+ask holder free all
+limit held --hard "$(with_metadata $((8 * MIB)) 1 1)"
+check "8 MiB of pages fit that are not contiguous" ask holder kernel alloc $((8 * MIB / PAGE)) $PAGE 0
+ask holder kernel free
+refused "a page more than 8 MiB doesn't fit, though 8 MiB of it would" kernel alloc $((8 * MIB / PAGE + 1)) $PAGE 0
+is "nothing of a request that doesn't fit stays" "$(system_memory held)" 0
+
+# The driver asks again in smaller blocks, from 545 on: that is one refusal.
+if [ "$(driver_major)" -ge 545 ]; then
+	refusals=$(account held refusals)
+	limit held --hard 1M
+	refused "2 MiB are refused in blocks of any size" kernel retry 512 $((2 * MIB)) 0
+	is "a request that is refused in blocks of any size is counted once" "$(account held refusals)" $((refusals + 1))
+	refused "asked for again from the start, they are refused again" \
+		kernel retry 512 $((2 * MIB)) 0
+	is "a request that begins again is counted again" "$(account held refusals)" $((refusals + 2))
+	refused "2 MiB are refused in one block, too" kernel alloc 512 $((2 * MIB)) 0
+	check "a page fits between two refusals" ask holder alloc 4K
+	refused "a request after a page that fit is refused in smaller blocks" kernel alloc 512 $((64 * 1024)) 0
+	is "a request after a page that fit is another refusal" "$(account held refusals)" $((refusals + 4))
+	ask holder free all
+fi
+
+limit held --hard 0
+refused "a limit of nothing refuses everything" alloc 4K
+check "the limit is set to max" limit held --hard max
+check "a limit of max refuses nothing" ask holder alloc 4M 8
+is "the peak says how far usage went" "$(account held peak)" "$(with_metadata $((32 * MIB)) 8 1)"
+
+done_testing

@@ -1,0 +1,148 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# boot:
+#
+# Where the kernel lets no module in that isn't signed, BPF programs count in its place: the
+# cases that say what is counted pass as they do with the module, to the byte, and none of
+# what many processes do at once is lost. What takes the module says so.
+
+. "$(dirname "$0")/../../lib/helpers.sh"
+needs_vm "it locks the kernel down"
+needs_accounting
+needs_uvm
+needs_kernel_alloc
+[ -e /usr/lib/umacct/libumacct-observer.so ] || skip_all "the tool was built without the observer"
+
+LOCKDOWN=/sys/kernel/security/lockdown
+PINNED=/sys/fs/bpf/umacct
+[ -e "$LOCKDOWN" ] || mount -t securityfs securityfs /sys/kernel/security
+
+# again CASE: its checks, as checks of this one.
+again() {
+	sh "$SELFTESTS/cases/$1.sh" >"$TEST_DIR/again" 2>&1
+	again_code=$?
+	while read -r again_word again_rest; do
+		case $again_word in
+		ok | not)
+			again_rest=${again_rest#*- }
+			case $again_word$again_rest in
+			*'# SKIP'*) skip "$1: ${again_rest%% \# SKIP*}" "${again_rest##*\# SKIP }" ;;
+			ok*) result ok "$1: $again_rest" ;;
+			*) result not_ok "$1: $again_rest" ;;
+			esac
+			;;
+		1..*) ;;
+		*) diag "${again_word#'#'} $again_rest" ;;
+		esac
+	done <"$TEST_DIR/again"
+	is "$1 ends well without the module" $again_code 0
+}
+
+events_of_ours() {
+	grep -c umacct /sys/kernel/tracing/kprobe_events
+}
+
+# All of what the hooks missed.
+missed() {
+	umacct --json | tr ',' '\n' | awk -F: '/"missed"/ { sum += $2 } END { print sum + 0 }'
+}
+
+# The module says what the driver keeps of what, as long as it is there. Clients of the resource
+# manager are in a part of the driver that has no place for a BPF program.
+METADATA_STATUS=$TEST_DIR/status
+grep -v rmclientConstruct "$DEBUGFS/status" >"$METADATA_STATUS"
+export METADATA_STATUS
+rmmod umacct
+
+is "as long as nobody asks, nothing is hooked" "$(events_of_ours)" 0
+fails umacct ls 2>"$TEST_DIR/said"
+check "without the module and the observer there is nobody to ask" \
+	grep -q 'the umacct kernel module is not loaded' "$TEST_DIR/said"
+check "the doctor says what counts without it" sh -c "umacct doctor | grep -q 'umacct observer on'"
+
+check "no bpffs is mounted" fails grep -q ' /sys/fs/bpf bpf ' /proc/mounts
+check "the observer is told to begin" umacct observer on
+check "the observer has mounted a bpffs, for root alone" grep -q ' /sys/fs/bpf bpf .*mode=700' /proc/mounts
+check "a command says since when the observer counts" sh -c "umacct ls 2>'$TEST_DIR/said'"
+check "the time since when the observer counts is right to the minute" \
+	grep -q 'only allocations since [0-9][0-9]:[0-9][0-9] are known' "$TEST_DIR/said"
+check "JSON says that the observer answers" sh -c "umacct --json | grep -q '\"observer\" *: *true'"
+check "the doctor warns that the observer counts" sh -c "umacct doctor | grep -q 'warn  observer: '"
+OBSERVED=yes
+export OBSERVED
+cgroup_leaf limited
+check "a limit is refused without the module" fails limit limited --hard 1M 2>"$TEST_DIR/said"
+check "the refusal of a limit says what gets the module" grep -q modprobe "$TEST_DIR/said"
+check "nobody but root may read what the observer has counted" fails runas $UNPRIVILEGED ls $PINNED
+check "nobody but root may ask the tool what the observer has counted" fails runas $UNPRIVILEGED umacct ls
+again accounting/managed
+check "the observer ends when it is told" umacct observer off
+is "the observer leaves no event behind" "$(events_of_ours)" 0
+check "the observer leaves nothing in bpffs" [ ! -e $PINNED ]
+
+echo integrity >$LOCKDOWN
+check "the kernel is locked down" grep -q '\[integrity\]' $LOCKDOWN
+check "a kernel that is locked down refuses the module" fails load umacct 2>/dev/null
+check "a kernel that is locked down takes the observer" umacct observer on
+again accounting/lifetimes
+again accounting/attribution
+again accounting/removed_cgroup
+again accounting/shapes
+
+# Many at once. What they hold, they say themselves.
+set --
+for name in a b c d/e d/f d/g/h; do
+	[ "$name" = "${name%/*}" ] || cgroup_make "${name%/*}"
+	cgroup_leaf "$name"
+	set -- "$@" "$(cgroup_dir "$name")"
+done
+mkfifo "$TEST_DIR/go" "$TEST_DIR/told"
+cgroup_leaf start
+in_cgroup_exec start storm 1 20 5 8 "$@" <"$TEST_DIR/go" >"$TEST_DIR/told" &
+holders="$holders $!"
+exec 3>"$TEST_DIR/go" 4<"$TEST_DIR/told"
+
+agrees() {
+	umacct ls --all --json 2>/dev/null | tr -d ' ' | tr '{' '\n' |
+		sed -n 's/.*"path":"\([^"]*\)".*"system_bytes":\([0-9]*\).*/\1 \2/p' >"$TEST_DIR/counted"
+	awk -v root="$CGROUPS" '
+	NR == FNR { held[substr($1, length(root) + 1)] = $2; next }
+	{ counted[$1] = $2 }
+	END {
+		for (path in held)
+			if (held[path] != counted[path] + 0) {
+				printf "%s holds %d, the account has %d\n", path, held[path], counted[path]
+				bad = 1
+			}
+		exit bad
+	}' "$TEST_DIR/held" "$TEST_DIR/counted" >"$TEST_DIR/differences"
+}
+
+pauses=0
+: >"$TEST_DIR/held"
+while read -r word dir bytes <&4; do
+	case $word in
+	held) echo "$dir $bytes" >>"$TEST_DIR/held" ;;
+	pause)
+		pauses=$((pauses + 1))
+		check "pause $pauses of a storm: each account is what its processes hold" \
+			eventually agrees
+		diag "$(cat "$TEST_DIR/differences")"
+		: >"$TEST_DIR/held"
+		echo go >&3
+		;;
+	end)
+		diag "$dir $bytes"
+		break
+		;;
+	esac
+done
+check "the storm paused more than once" [ "$pauses" -gt 1 ]
+check "the storm left nothing on the account" eventually account_is "" usage 0
+is "no allocation of the storm was lost" "$(status_field untracked_count)" 0
+is "no free of the storm was lost" "$(status_field stale_count)" 0
+is "no call of the storm was missed" "$(missed)" 0
+check "what the observer has counted outlives every command" sh -c "umacct observer | grep -q '^on'"
+umacct observer off >/dev/null
+
+done_testing

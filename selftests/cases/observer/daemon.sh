@@ -1,0 +1,204 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# cell: *-550
+# boot:
+#
+# umacctd, its guard and its metrics where BPF programs count in the module's place; what they
+# lose is said, to the call; and the module takes over.
+
+. "$(dirname "$0")/../../lib/helpers.sh"
+needs_vm "it unloads the module, and measures the whole machine's free memory"
+needs_accounting
+needs_kernel_alloc
+[ -e /usr/lib/umacct/libumacct-observer.so ] || skip_all "the tool was built without the observer"
+
+LOG=$TEST_DIR/log
+PINNED=/sys/fs/bpf/umacct
+EVENTS=/sys/kernel/tracing/events/umacct_observer
+mount -t bpf bpf /sys/fs/bpf
+
+# See observer/accounting.
+METADATA_STATUS=$TEST_DIR/status
+grep -v rmclientConstruct "$DEBUGFS/status" >"$METADATA_STATUS"
+export METADATA_STATUS
+rmmod umacct
+OBSERVED=yes
+export OBSERVED
+
+said() { # WORDS
+	grep -q "$1" "$LOG"
+}
+
+# A number of the summary's.
+summary() { # KEY
+	umacct --json 2>/dev/null | json_field "$1"
+}
+
+summary_is() { # KEY VALUE
+	[ "$(summary "$1")" = "$2" ]
+}
+
+# What a hook missed, of all its calls.
+missed_by() { # NAME
+	umacct --json 2>/dev/null | tr '{' '\n' | grep "\"name\" *: *\"$1\"" | tr '},' '\n' |
+		sed -n 's/ *"missed" *: *//p'
+}
+
+holder() { # NAME
+	cgroup_leaf "$1"
+	start_in "$1" "$1"
+	ask "$1" open
+}
+
+# Before anybody counts -----------------------------------------------------------
+
+cgroup_leaf early
+start_in early early
+ask early open
+ask early alloc 4K 8192
+check "the observer begins while memory is held" umacct observer on
+before=$(summary unattributed)
+check "what was taken before the observer began is unattributed, not nothing" [ "$before" -ge $((32 * MIB)) ]
+is "what was taken before the observer began is in no account" "$(account early usage)" 0
+check "the summary says when the observer began" \
+	sh -c "umacct 2>/dev/null | grep -q 'Unattributed.*in use before [0-9][0-9]:[0-9][0-9]'"
+check "the audit says when the observer began" \
+	sh -c "umacct audit 2>/dev/null | grep -q 'had in use before [0-9][0-9]:[0-9][0-9]'"
+ask early free all
+unattributed_since() {
+	echo $((before - $(summary unattributed)))
+}
+settles "the unattributed is less as soon as it is freed" $((32 * MIB)) $((2 * MIB)) unattributed_since
+umacct observer off >/dev/null
+
+# What is lost --------------------------------------------------------------------
+
+check "the observer begins with room for eight records" umacct observer on --records 8
+holder few
+held=$(summary records)
+usage_before=$(account few usage)
+check "clients take some of the room for eight" [ "$held" -lt 8 ]
+ask few alloc 4K 20
+is "of a map that is full as many records as had room are known" "$(summary records)" 8
+is "of a map that is full the others are untracked, each of them" "$(summary untracked_count)" $((20 + held - 8))
+is "of a map that is full the known and the untracked are what was allocated, to the byte" \
+	"$(($(account few usage) - usage_before + $(summary untracked)))" "$(with_metadata $((20 * 4 * KIB)) 20 0)"
+check "a warning says that the map is full" \
+	sh -c "umacct 2>/dev/null | grep -q 'warning: $((20 + held - 8)) allocations'"
+ask few free all
+check "what is known of a full map goes with its holders" eventually account_is few system 0
+umacct observer off >/dev/null
+
+# Somebody else has the event, and the program is gone: the kernel counts its hits.
+detach() { # EVENT
+	echo 1 >$EVENTS/umacct_observer_"$1"/enable
+	rm $PINNED/link_umacct_observer_"$1"
+}
+
+umacct observer on >/dev/null
+is "the hook allocate misses nothing at first" "$(missed_by allocate)" 0
+detach alloc
+ask few alloc 4K 5
+is "the hook allocate says how many entries were not seen" "$(missed_by allocate)" 5
+check "a warning says how many entries were not seen" sh -c "umacct 2>/dev/null | grep -q 'hook allocate .* missed 5 of'"
+ask few free all
+echo 0 >$EVENTS/umacct_observer_alloc/enable
+umacct observer off >/dev/null
+
+umacct observer on >/dev/null
+detach alloc_ret
+ask few alloc 4K 5
+is "the hook allocate says how many returns were not seen" "$(missed_by allocate)" 5
+tell few exit
+gone "$pid"
+is "the hook allocate counts no missed call twice" "$(missed_by allocate)" 5
+echo 0 >$EVENTS/umacct_observer_alloc_ret/enable
+umacct observer off >/dev/null
+
+# umacctd -------------------------------------------------------------------------
+
+cat >/etc/umacct.toml <<-END
+	[machine]
+	reserve = "32M"
+	observer = false
+
+	[guard]
+	floor = "1M"
+	steps = ["reserve", "freeze"]
+
+	[[rule]]
+	cgroup = "$(cgroup_path held)"
+	hard = "8M"
+END
+check "without the module, 'auto' does as the policy says" umacct observer auto 2>/dev/null
+check "with the policy's off 'auto' does not begin" [ ! -e $PINNED ]
+sed -i '/^observer/d' /etc/umacct.toml
+check "without a word in the policy 'auto' begins" umacct observer auto
+check "the observer counts after 'auto'" [ -d $PINNED ]
+mkdir -p /var/lib/umacctd
+/usr/sbin/umacctd 2>"$LOG" &
+daemon=$!
+holders="$holders $daemon"
+check "umacctd says that BPF programs count" eventually said "BPF programs count in the module's place"
+check "umacctd says what waits for the module, and what gets it" \
+	said "1 rule, the reserve and the guard's step 'reserve' wait for the module: 'modprobe umacct'"
+is "umacctd says once that BPF programs count" "$(grep -c 'count in the module' "$LOG")" 1
+
+holder held
+ask held alloc 1M 16
+is "the account has what BPF programs count, to the byte" "$(account held system)" $((16 * MIB))
+guard_sees() {
+	umacct guard --json 2>/dev/null | tr '{' '\n' | grep "\"$(cgroup_path held)\"" |
+		grep -q "\"driver_bytes\" *: *$(account held usage)\>"
+}
+check "the guard has what BPF programs count" eventually guard_sees
+history_has() {
+	umacct history --json 2>/dev/null | tr '{' '\n' | grep -q "\"$(cgroup_path held)\""
+}
+check "the history has what BPF programs count" eventually history_has
+metrics_have() { # METRIC VALUE
+	/usr/sbin/umacct-exporter --print 2>/dev/null | grep -q "^$1.* $2\$"
+}
+if [ -x /usr/sbin/umacct-exporter ]; then
+	check "the metrics have what BPF programs count" metrics_have \
+		"umacct_account_usage_bytes{cgroup=\"$(cgroup_path held)\"" "$(account held usage)"
+	check "the metrics say who answers" metrics_have umacct_up 1
+else
+	skip "the metrics have what BPF programs count" "no exporter for this architecture"
+fi
+check "the audit adds up where BPF programs count" sh -c "umacct audit --json 2>/dev/null | grep -q unexplained"
+check "preflight judges where BPF programs count" sh -c "umacct preflight 8M 2>/dev/null | grep -q ."
+
+# The module ----------------------------------------------------------------------
+
+check "the module is loaded while BPF programs count" load umacct
+check "umacctd does what waited for the module" eventually account_is held hard $((8 * MIB))
+check "umacctd says what of the count is lost" eventually said "what it had counted since .* is lost"
+check "the observer has ended when the module is there" eventually [ ! -e $PINNED ]
+no_events() {
+	! grep -q umacct /sys/kernel/tracing/kprobe_events
+}
+check "the observer left no event when the module is there" eventually no_events
+check "JSON says that the module answers" sh -c "umacct --json | grep -q '\"observer\" *: *false'"
+holder fresh
+ask fresh alloc 1M 4
+is "the module counts what comes, to the byte" "$(account fresh system)" $((4 * MIB))
+ask fresh free all
+ask held free all
+is "what is freed that the module never saw is below nothing nowhere" "$(account held usage)" 0
+check "the processes of both times end" tell fresh exit
+tell held exit
+check "nothing is held by the processes of both times" eventually account_is "" usage 0
+check "the module is unloaded beside umacctd" eventually rmmod umacct
+check "umacctd says that the module was unloaded" eventually said "the module was unloaded"
+check "the observer begins anew after the module" umacct observer auto
+is_told_twice() {
+	[ "$(grep -c 'count in the module' "$LOG")" = 2 ]
+}
+check "umacctd sees that the observer began anew" eventually is_told_twice
+check "the observer is ended beside umacctd" umacct observer off
+check "umacctd says that the observer was ended" eventually said "the observer was ended: nothing is counted"
+kill -TERM "$daemon"
+gone "$daemon"
+
+done_testing

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+#
+# For the cases that run Docker, after containers.sh.
+
+# shellcheck disable=SC2034 # who sources this uses it
+SETTINGS=$WORLD/etc/docker/daemon.json
+# As Docker itself calls it: by this umacct knows that what is below are its containers.
+PARENT=docker
+
+docker() {
+	chroot "$WORLD" docker "$@"
+}
+
+# docker_up: with umacct set up beside what an administrator had in its settings, and an image.
+docker_up() {
+	mkdir -p /etc/docker
+	printf '{\n    "log-driver": "none",\n    "debug": false\n}' >/etc/docker/daemon.json
+	cp /etc/docker/daemon.json "$TEST_DIR/daemon.json"
+	set_up_inside docker /etc/docker/daemon.json /etc/cdi/umacct-memory.json || return 1
+	cgroup_make "$PARENT"
+	mkdir -p /var/lib/docker "$WORLD/var/lib/docker"
+	mount --bind "$WORLD/var/lib/docker" /var/lib/docker
+	daemons_up || return 1
+	tar -C "$WORLD/rootfs" -c . | chroot "$WORLD" docker import - models/tiny:v1 >/dev/null
+}
+
+# A containerd that Docker starts by itself has fifteen seconds, which an emulated machine may not.
+daemons_up() {
+	containerd_up || return 1
+	chroot "$WORLD" dockerd --containerd=/run/containerd/containerd.sock --iptables=false \
+		--userland-proxy=false --bridge=none --storage-driver=vfs --exec-opt native.cgroupdriver=cgroupfs \
+		--cgroup-parent "$(cgroup_path "$PARENT")" >"$TEST_DIR/dockerd.log" 2>&1 &
+	dockerd=$!
+	eventually docker version >/dev/null 2>&1 && return 0
+	diag "$(tail -n 20 "$TEST_DIR/dockerd.log")"
+	return 1
+}
+
+docker_down() {
+	# shellcheck disable=SC2046 # each is a word
+	docker rm --force $(docker ps --all --quiet) >/dev/null 2>&1
+	kill "$dockerd"
+	gone "$dockerd"
+	containerd_down
+	umount /var/lib/docker
+	umount "$WORLD/run/umacctd"
+	umount -l "$WORLD"
+	rm -rf /etc/docker /etc/cdi /var/lib/umacct/setup /etc/umacct.toml
+}
+
+# run_docker NAME OPTION...: a container that fills the driver's memory; what it printed is in
+# $OUT.NAME.
+run_docker() {
+	run_name=$1
+	shift
+	docker run --rm --name "$run_name" --network=none --device /dev/nvidiactl "$@" \
+		models/tiny:v1 /bin/busybox sh -c "$FILL" >"$OUT.$run_name" 2>&1 </dev/null
+}
+
+# hold_docker NAME OPTION...: one whose rmtool is a holder of this name.
+hold_docker() {
+	run_name=$1
+	shift
+	fifos "$run_name"
+	docker run --detach --name "$run_name" --network=none --device /dev/nvidiactl \
+		--volume "$TEST_DIR:/ctl" "$@" models/tiny:v1 /bin/rmtool -f "/ctl/$run_name" >"$TEST_DIR/id"
+}
+
+# What Docker says of a container.
+inspect() { # NAME KEY
+	docker inspect --format "{{.$2}}" "$1"
+}
+
+# many_docker N: see many.
+many_docker() {
+	many_run() {
+		run_docker "$1" --cgroup-parent "$(cgroup_path "$MANY")" --cidfile "/tmp/$1.id" \
+			--env NVIDIA_GPU_MEMORY_LIMIT="$LIMIT"
+	}
+	many_cgroup() {
+		cat "/tmp/$1.id" 2>/dev/null
+	}
+	many_end() {
+		docker rm --force "$1" >/dev/null 2>&1
+		rm -f "/tmp/$1.id"
+	}
+	many "$1" Docker
+}
