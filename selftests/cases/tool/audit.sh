@@ -142,9 +142,12 @@ rest_of_available() {
 }
 
 settle_counters
-check "an audit is made before memory of all kinds is taken" audit
-rest=$(rest_of_available)
-check "all of MemAvailable but 1 MiB is taken apart" [ "${rest#-}" -le $MIB ]
+# The kernel's counts are of one moment each, and this machine does more than one thing.
+available_is_taken_apart() {
+	audit && rest=$(rest_of_available) && [ "${rest#-}" -le $MIB ]
+}
+check "all of MemAvailable but 1 MiB is taken apart" eventually available_is_taken_apart
+diag "$rest bytes of MemAvailable are not taken apart"
 cp "$TEST_DIR/audit" "$TEST_DIR/before"
 huge_before=$(cat /proc/sys/vm/nr_hugepages)
 ask blind alloc 1M 96
