@@ -190,6 +190,17 @@ TEST_F(HistoryVerbTest, WhatIsNoTimeIsRefused) {
     EXPECT_EQ(run({"history", "--boot", "1"}).code, 2);
 }
 
+/// As soon as the machine is up again, whatever umacctd has written by then.
+TEST_F(HistoryVerbTest, StartsAreCountedFromThisOne) {
+    tell();
+    sandbox_.write("proc/sys/kernel/random/boot_id", "three\n");
+    EXPECT_EQ(run_json({"history", "--boot", "-1", "--json"})["boot"]["boot_id"], "two");
+    EXPECT_EQ(run_json({"history", "--boot", "-2", "--json"})["boot"]["boot_id"], "one");
+    EXPECT_EQ(run_json({"history", "--json"})["boot"]["boot_id"], "two");
+    EXPECT_EQ(run({"history", "--boot", "-3"}).code, 1);
+    EXPECT_EQ(run({"history", "--boot", "0"}).code, 3);
+}
+
 TEST_F(HistoryVerbTest, MomentsAsPeopleWriteThem) {
     using tool::parse_moment;
 

@@ -668,15 +668,17 @@ function show_tables() {
 function show_boots() {
 	const options = $('boot').options;
 	const boots = history.boots;
+	// Counted from this start of the machine, of which umacctd may have recorded nothing.
+	const has_current = boots.at(-1)?.boot_id === history.boot_id;
 
 	while (options.length > boots.length)
 		options[options.length - 1].remove();
 	boots.slice().reverse().forEach((each, back) => {
 		const option = options[back] ?? $('boot').appendChild(make('option'));
-		const text = back === 0 ? 'this one'
+		const text = back === 0 && has_current ? 'this one'
 			: `until ${clock(Date.parse(each.last))}${each.ended === null ? ', no clean end' : ''}`;
 
-		option.value = String(back);
+		option.value = String(back === 0 || has_current ? back : back + 1);
 		say(option, text);
 	});
 	$('boot').value = String(boot);

@@ -111,12 +111,21 @@ std::uint64_t AccountPeriod::rose(history::Holding which) const {
     return last[which] - std::min(last[which], first[which]);
 }
 
-const Boot &choose_boot(const std::vector<Boot> &boots, const AskedTime &asked) {
+const Boot &choose_boot(const std::vector<Boot> &boots, const AskedTime &asked,
+                        const std::string &current) {
     if (boots.empty())
         throw Error(Failure::missing, "nothing was recorded yet",
                     "umacctd records it: systemctl enable --now umacctd");
-    const int back = -asked.boot.value_or(0);
+    if (!asked.boot)
+        return boots.back();
+    // Counted from this start, which umacctd may not have recorded yet.
+    const bool has_current = boots.back().boot_id == current;
+    const int back = -*asked.boot - (has_current ? 0 : 1);
 
+    if (!has_current && *asked.boot == 0)
+        throw Error(Failure::missing,
+                    "--boot: nothing of this start of the machine is recorded yet",
+                    "umacctd records it: systemctl enable --now umacctd");
     if (back < 0)
         throw Error(Failure::usage, "--boot: 0 is this start of the machine, -1 the one before");
     if (static_cast<std::size_t>(back) >= boots.size())

@@ -44,8 +44,10 @@ private:
     std::string path_;
 };
 
-/// Throws Error where there is none.
-const history::Boot &choose_boot(const std::vector<history::Boot> &boots, const AskedTime &asked);
+/// The start that is asked for, or the last one recorded where none is. current: the id of this
+/// start, from which --boot counts. Throws Error where there is none.
+const history::Boot &choose_boot(const std::vector<history::Boot> &boots, const AskedTime &asked,
+                                 const std::string &current);
 
 /// runs: it is this start of the machine. Throws Error (usage).
 history::Range range_of(const AskedTime &asked, const history::Boot &boot, bool runs);

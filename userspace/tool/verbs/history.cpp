@@ -404,8 +404,8 @@ int history_of(Session &session, const Options &options) {
         throw Error(Failure::usage, "--course is for --json",
                     "umacct report draws it: umacct report --svg memory.svg");
     const std::vector<Boot> boots = reader.boots();
-    const Boot &boot = choose_boot(boots, options.time);
     const std::string current = boot_id(session.machine.proc());
+    const Boot &boot = choose_boot(boots, options.time, current);
     const bool runs = boot.boot_id == current;
     const Range range = range_of(options.time, boot, runs);
     const Filter filter(session.machine, options.target);

@@ -100,8 +100,8 @@ void read_history(Session &session, const Options &options, Follower &follower,
                   std::optional<Thinned> &thinned, Told &told) {
     history::Reader reader(session.machine.root());
     const std::vector<Boot> boots = reader.boots();
-    const Boot &boot = choose_boot(boots, options.time);
     const std::string current = boot_id(session.machine.proc());
+    const Boot &boot = choose_boot(boots, options.time, current);
     const bool runs = boot.boot_id == current;
     const history::Range range = range_of(options.time, boot, runs);
 
