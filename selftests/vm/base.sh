@@ -24,6 +24,7 @@ tool_packages=(
 	libncursesw6 libtinfo6 libncurses-dev libsmartcols1 libsmartcols-dev
 	libsqlite3-0 libsqlite3-dev libtomlplusplus3 libtomlplusplus-dev
 	libsystemd0 libsystemd-dev libcap2 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1
+	libbpf1 libbpf-dev libelf1 libelf-dev zlib1g zlib1g-dev
 )
 
 # A terminal without a screen, for the cases that press keys; and the free(1) that

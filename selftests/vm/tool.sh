@@ -41,7 +41,6 @@ build_tool() { # READY
 	rm -rf "$work"
 	mkdir -p "$work"
 	configure_tool
-	# There is no libbpf for the cross compiler.
 	! grep -q '^UMACCT_OBSERVER:BOOL=ON' "$to/CMakeCache.txt" || programs+=(umacct_observer)
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
 		cmake --build "$to" --target "${programs[@]}" -j "$jobs"
