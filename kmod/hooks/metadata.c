@@ -61,6 +61,8 @@ DECLARE_REDIRECT(u32, client_construct, (void *client, void *allocator, void *pa
 DECLARE_REDIRECT(void, client_destruct, (void *client));
 DECLARE_REDIRECT(u32, event_construct, (void *event, void *context, void *params));
 DECLARE_REDIRECT(void, event_destruct, (void *event));
+DECLARE_REDIRECT(u32, event_api_construct, (void *event, void *context, void *params));
+DECLARE_REDIRECT(void, event_api_destruct, (void *event));
 DECLARE_REDIRECT(u32, copy_construct, (void *memory, void *context, void *params));
 DECLARE_REDIRECT(void, copy_destruct, (void *memory));
 DECLARE_REDIRECT(u32, lock_user_pages, (void *address, u64 pages, void **array, u32 flags));
@@ -195,6 +197,7 @@ void umacct_replace_client_destruct(void *client)
 	}
 
 RESOURCE(event)
+RESOURCE(event_api)
 RESOURCE(copy)
 
 /*
@@ -649,6 +652,7 @@ struct hook umacct_hook_client_destruct = {
 
 struct hook umacct_hook_event_construct = {
 	.name = "make event",
+	.layouts = LAYOUT_EVENT,
 	.probe = {
 		.symbol = "nvidia:eventConstruct_IMPL",
 		REDIRECT(event_construct),
@@ -657,9 +661,28 @@ struct hook umacct_hook_event_construct = {
 
 struct hook umacct_hook_event_destruct = {
 	.name = "remove event",
+	.layouts = LAYOUT_EVENT,
 	.probe = {
 		.symbol = "nvidia:eventDestruct_IMPL",
 		REDIRECT(event_destruct),
+	},
+};
+
+struct hook umacct_hook_event_api_construct = {
+	.name = "make event",
+	.layouts = LAYOUT_EVENT_API,
+	.probe = {
+		.symbol = "nvidia:eventapiConstruct_IMPL",
+		REDIRECT(event_api_construct),
+	},
+};
+
+struct hook umacct_hook_event_api_destruct = {
+	.name = "remove event",
+	.layouts = LAYOUT_EVENT_API,
+	.probe = {
+		.symbol = "nvidia:eventapiDestruct_IMPL",
+		REDIRECT(event_api_destruct),
 	},
 };
 

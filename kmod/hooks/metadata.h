@@ -12,6 +12,8 @@ extern struct hook umacct_hook_client_construct;
 extern struct hook umacct_hook_client_destruct;
 extern struct hook umacct_hook_event_construct;
 extern struct hook umacct_hook_event_destruct;
+extern struct hook umacct_hook_event_api_construct;
+extern struct hook umacct_hook_event_api_destruct;
 extern struct hook umacct_hook_copy_construct;
 extern struct hook umacct_hook_copy_destruct;
 extern struct hook umacct_hook_lock_user_pages;

@@ -45,6 +45,8 @@
 	REDIRECT client_destruct
 	REDIRECT event_construct
 	REDIRECT event_destruct
+	REDIRECT event_api_construct
+	REDIRECT event_api_destruct
 	REDIRECT copy_construct
 	REDIRECT copy_destruct
 	REDIRECT lock_user_pages

@@ -25,6 +25,10 @@ enum driver_layout {
 	LAYOUT_CHUNK_3	= 1 << 3,
 	/* ... with node before chunk */
 	LAYOUT_CHUNK_4	= 1 << 4,
+	/* eventConstruct_IMPL(event, context, params), and eventDestruct_IMPL(event) */
+	LAYOUT_EVENT	= 1 << 5,
+	/* ... as eventapiConstruct_IMPL() and eventapiDestruct_IMPL() */
+	LAYOUT_EVENT_API = 1 << 6,
 };
 
 /**
@@ -97,12 +101,13 @@ struct series {
 };
 
 /* Initialises an array of them. From the source of the series' releases. */
-#define KNOWN_SERIES {							\
-	{ 515, 525, LAYOUT_ALLOC_8,                   false, SIZES_535 },	\
-	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3,  false, SIZES_535 },	\
-	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_550 },	\
-	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, false, SIZES_580 },	\
-	{ 590, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4, true,  SIZES_580 },	\
+#define KNOWN_SERIES {									\
+	{ 515, 525, LAYOUT_ALLOC_8 | LAYOUT_EVENT, false, SIZES_535 },			\
+	{ 530, 535, LAYOUT_ALLOC_9 | LAYOUT_CHUNK_3 | LAYOUT_EVENT, false, SIZES_535 },	\
+	{ 545, 575, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4 | LAYOUT_EVENT, false, SIZES_550 },	\
+	{ 580, 580, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4 | LAYOUT_EVENT, false, SIZES_580 },	\
+	{ 590, 590, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4 | LAYOUT_EVENT, true, SIZES_580 },	\
+	{ 595, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4 | LAYOUT_EVENT_API, true, SIZES_580 },	\
 }
 
 #endif /* UMACCT_SERIES_H */

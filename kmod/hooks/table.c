@@ -29,6 +29,8 @@ struct hook *const umacct_hooks[] = {
 	&umacct_hook_client_construct,
 	&umacct_hook_event_destruct,
 	&umacct_hook_event_construct,
+	&umacct_hook_event_api_destruct,
+	&umacct_hook_event_api_construct,
 	&umacct_hook_copy_destruct,
 	&umacct_hook_copy_construct,
 	&umacct_hook_unlock_user_pages,
