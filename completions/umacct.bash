@@ -17,6 +17,7 @@ _umacct() {
 		:file) compopt -o default 2>/dev/null ;;
 		":command $((${#words[@]} - 2))") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
 		:command*) compopt -o default 2>/dev/null ;;
+		*=) compopt -o nospace 2>/dev/null && COMPREPLY+=("$reply") ;;
 		*) COMPREPLY+=("$reply") ;;
 		esac
 	done < <("$1" complete -- "${words[@]:1}" 2>/dev/null)

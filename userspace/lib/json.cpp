@@ -260,22 +260,37 @@ void append_json(std::string &to, const Owners &owners, const Client &client) {
     append_row(to, &owners, client);
 }
 
+namespace {
+
+/// Adds the setting, if the change has it.
+template <class Change, class Value, class Neutral, class Whole, class Of>
+void add_setting(Json &json, const Setting<Change, Value, Neutral, Whole, Of> &setting,
+                 const Whole &change) {
+    const Change &value = change.*setting.change;
+
+    if (!value)
+        return;
+    if constexpr (std::is_same_v<Value, Limit>)
+        json[setting.key] = *value == UMACCT_UNLIMITED ? Json(nullptr) : Json(*value);
+    else if constexpr (std::is_enum_v<Value>)
+        json[setting.key] = name_of(*value);
+    else
+        json[setting.key] = *value;
+}
+
+} // namespace
+
 Json to_json(const AccountChange &change) {
     Json json = Json::object();
 
-    for_each_setting([&]<class Change, class Value, class Neutral>(
-                         const Setting<Change, Value, Neutral> &setting) {
-        const Change &value = change.*setting.change;
+    for_each_setting([&](const auto &setting) { add_setting(json, setting, change); });
+    return json;
+}
 
-        if (!value)
-            return;
-        if constexpr (std::is_same_v<Value, Limit>)
-            json[setting.key] = *value == UMACCT_UNLIMITED ? Json(nullptr) : Json(*value);
-        else if constexpr (std::is_enum_v<Value>)
-            json[setting.key] = name_of(*value);
-        else
-            json[setting.key] = *value;
-    });
+Json to_json(const MachineChange &change) {
+    Json json = Json::object();
+
+    for_each_machine_setting([&](const auto &setting) { add_setting(json, setting, change); });
     return json;
 }
 

@@ -33,6 +33,7 @@ void append_json(std::string &to, const Owners &owners, const Account &account,
 void append_json(std::string &to, const Owners &owners, const Client &client);
 /// What it sets and nothing else, with the keys of an account.
 Json to_json(const AccountChange &change);
+Json to_json(const MachineChange &change);
 /// What a change's document ends with.
 Json to_json(const Enforcement &made);
 

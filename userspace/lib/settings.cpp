@@ -19,6 +19,32 @@ umacct_charge_mode parse_charge_mode(const std::string &text) {
     return static_cast<umacct_charge_mode>(found - std::begin(charge_mode_words));
 }
 
+bool parse_switch(const std::string &text) {
+    if (text != "on" && text != "off" && text != "true" && text != "false")
+        throw Error(Failure::usage, fmt::format("'{}' is neither 'on' nor 'off'", printable(text)));
+    return text == "on" || text == "true";
+}
+
+AccountChange as_it_is(const AccountChange &asked, const Account &account) {
+    AccountChange now;
+
+    for_each_setting([&](const auto &setting) {
+        if (asked.*setting.change)
+            now.*setting.change = value_of(setting, account);
+    });
+    return now;
+}
+
+MachineChange as_it_is(const MachineChange &asked, const Status &status) {
+    MachineChange now;
+
+    for_each_machine_setting([&](const auto &setting) {
+        if (asked.*setting.change)
+            now.*setting.change = value_of(setting, status);
+    });
+    return now;
+}
+
 void fit_soft(AccountChange &change, const Account &now) {
     const std::uint64_t hard = change.hard.value_or(now.hard.value_or(UMACCT_UNLIMITED));
     const std::uint64_t soft = change.soft.value_or(now.soft.value_or(UMACCT_UNLIMITED));

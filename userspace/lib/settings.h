@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "lib/module/model.h"
@@ -14,18 +15,23 @@
 
 namespace umacct {
 
-/// What an account has, as a change says it: of a limit, UMACCT_UNLIMITED where there is none.
-template <class Change, class Value, class Neutral>
-Neutral value_of(const Setting<Change, Value, Neutral> &setting, const Account &account) {
+/// What an account or the machine has, as a change says it: of a limit, UMACCT_UNLIMITED where
+/// there is none.
+template <class Change, class Value, class Neutral, class Whole, class Of>
+Neutral value_of(const Setting<Change, Value, Neutral, Whole, Of> &setting, const Of &of) {
     if constexpr (std::is_same_v<Value, Limit>)
-        return (account.*setting.value).value_or(UMACCT_UNLIMITED);
+        return (of.*setting.value).value_or(UMACCT_UNLIMITED);
     else
-        return account.*setting.value;
+        return of.*setting.value;
 }
 
+/// What the change asks for, as it is.
+AccountChange as_it_is(const AccountChange &asked, const Account &account);
+MachineChange as_it_is(const MachineChange &asked, const Status &status);
+
 /// "40.00 GiB", "50 ms", "on", "inherit"
-template <class Change, class Value, class Neutral>
-std::string words_of([[maybe_unused]] const Setting<Change, Value, Neutral> &setting,
+template <class Change, class Value, class Neutral, class Whole, class Of>
+std::string words_of([[maybe_unused]] const Setting<Change, Value, Neutral, Whole, Of> &setting,
                      Neutral value) {
     if constexpr (std::is_same_v<Value, Limit>)
         return format_limit(value == UMACCT_UNLIMITED ? Limit() : Limit(value));
@@ -33,12 +39,28 @@ std::string words_of([[maybe_unused]] const Setting<Change, Value, Neutral> &set
         return value ? "on" : "off";
     else if constexpr (std::is_enum_v<Value>)
         return std::string(name_of(value));
+    else if (value == 0)
+        return "off";
     else
         return setting.kind == SettingKind::time ? format_time(value) : format_size(value);
 }
 
 /// "on", "off" or "inherit". Throws Error (usage) on anything else.
 umacct_charge_mode parse_charge_mode(const std::string &text);
+
+/// "on" or "off", which a policy's file says as true or false. Throws Error (usage) on anything
+/// else.
+bool parse_switch(const std::string &text);
+
+/// One of the machine's, which has so much memory. Throws Error (usage) that doesn't name it.
+template <class Change, class Value, class Neutral>
+Neutral read_setting(const Setting<Change, Value, Neutral, MachineChange, Status> & /*setting*/,
+                     const std::string &text, [[maybe_unused]] std::uint64_t total) {
+    if constexpr (std::is_enum_v<Value>)
+        return parse_switch(text) ? UMACCT_CHARGE_ON : UMACCT_CHARGE_OFF;
+    else
+        return parse_reserve(text).of(total);
+}
 
 /// The module takes no soft limit above the hard one. Where one of them is what an account has and
 /// the other a change's, the hard one holds, whosever it is.
@@ -53,7 +75,9 @@ struct WrittenSettings {
     /// Throws Error (usage) that doesn't name the setting.
     template <class Change, class Value, class Neutral>
     void read(const Setting<Change, Value, Neutral> &setting, const std::string &text) {
-        if constexpr (std::is_enum_v<Value>)
+        if constexpr (std::is_same_v<Value, bool>)
+            exact.*setting.change = parse_switch(text);
+        else if constexpr (std::is_enum_v<Value>)
             exact.*setting.change = parse_charge_mode(text);
         else if (setting.kind == SettingKind::limit)
             amounts[setting.attribute] = parse_amount(text);
@@ -61,6 +85,12 @@ struct WrittenSettings {
             amounts[setting.attribute] = parse_reserve(text);
         else
             exact.*setting.change = parse_time(text);
+    }
+
+    /// Nothing is asked for.
+    template <class Change, class Value, class Neutral>
+    void clear(const Setting<Change, Value, Neutral> &setting) {
+        exact.*setting.change = setting.neutral;
     }
 
     /// One that is a limit or a size, if it was read.

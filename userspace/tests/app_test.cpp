@@ -153,6 +153,26 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"show", ""}, 2, "TARGET is empty"}, Wrong{{"ls", "nowhere"}, 1, "TARGET 'nowhere'"},
         Wrong{{"ps", "nowhere"}, 1, "TARGET 'nowhere'"},
         Wrong{{"limit", "/idle", "--hard", "many"}, 2, "--hard: 'many' is not a size"},
+        Wrong{{"set"}, 2, "TARGET is required"}, Wrong{{"set", "/idle"}, 2, "SETTING is missing"},
+        Wrong{{"set", "/idle", "hard"}, 2, "'hard' has no value"},
+        Wrong{{"set", "/idle", "hard=1G", "hard=2G"}, 2, "'hard' is there twice"},
+        Wrong{{"set", "/idle", "hard=many"}, 2, "cannot set hard of /idle: 'many' is not a size"},
+        Wrong{{"set", "/idle", "view=maybe"}, 2, "cannot set view of /idle: 'maybe' is neither"},
+        Wrong{{"set", "/idle", "limit=1G"},
+              2,
+              "cannot set limit of /idle: there is no such setting\nhint: the settings are hard, "
+              "soft, throttle, keep, view, charge\n"},
+        Wrong{{"set", "/idle", "reserve=1G"},
+              2,
+              "cannot set reserve of /idle: it is the machine's\nhint: 'umacct set machine "
+              "reserve=1G'"},
+        Wrong{{"set", "/", "size=1G"}, 2, "charge; the machine's are reserve, charge\n"},
+        Wrong{
+            {"set", "machine", "reserve=max"}, 2, "cannot set reserve of the machine: 'max' would"},
+        Wrong{{"set", "machine", "charge=inherit"},
+              2,
+              "cannot set charge of the machine: 'inherit' is neither"},
+        Wrong{{"set", "", "hard=1G"}, 2, "TARGET is empty"},
         Wrong{{"limit", "/idle", "--hard", ""}, 2, "--hard: '' is not a size"},
         Wrong{{"limit", "/idle", "--soft", "-1"}, 2, "--soft: '-1' is not a size"},
         Wrong{
@@ -290,18 +310,21 @@ TEST_F(App, WhoMayNotRunIsToldAsByEveryVerb) {
     EXPECT_EQ(run({"run", "true"}).code, 125);
 }
 
-TEST_F(App, TheModulesRefusalNamesTheOption) {
+TEST_F(App, TheModulesRefusalNamesTheSetting) {
     fake_.refuse_with = EINVAL;
     fake_.refused_attribute = UMACCT_A_ACCOUNT_SOFT;
 
     const Ran ran = run({"limit", "/idle", "--soft", "3G", "--hard", "1G"});
     EXPECT_EQ(ran.code, 1);
-    EXPECT_EQ(ran.err, "umacct: /idle: --soft: the fake module refuses\n");
+    EXPECT_EQ(ran.err, "umacct: cannot set soft of /idle: the fake module refuses\n");
     fake_.refused_attribute = UMACCT_A_ACCOUNT_VIEW;
     EXPECT_EQ(run({"limit", "/idle", "--view"}).err,
-              "umacct: /idle: --view: the fake module refuses\n");
-    EXPECT_EQ(run({"view", "/idle", "on"}).err, "umacct: /idle: MODE: the fake module refuses\n")
-        << "that verb has no such option";
+              "umacct: cannot set view of /idle: the fake module refuses\n");
+    EXPECT_EQ(run({"view", "/idle", "on"}).err,
+              "umacct: cannot set view of /idle: the fake module refuses\n");
+    fake_.refused_attribute = 0;
+    EXPECT_EQ(run({"limit", "/idle", "--soft", "3G", "--hard", "1G"}).err,
+              "umacct: cannot set hard, soft of /idle: the fake module refuses\n");
 }
 
 TEST_F(App, ADriverThatIsNotLoadedIsTheSummarysExitCode) {
@@ -311,6 +334,81 @@ TEST_F(App, ADriverThatIsNotLoadedIsTheSummarysExitCode) {
     EXPECT_EQ(ran.code, 3);
     EXPECT_NE(ran.out.find("driver not loaded"), std::string::npos);
     EXPECT_EQ(run({"ls"}).code, 0);
+}
+
+// --- set ----------------------------------------------------------------------
+
+TEST_F(App, SetIsOneRequestForAllSettingsOfACgroup) {
+    fake_.on_change = [&] { fake_.accounts[4].hard = 40 * gib; };
+
+    const Ran ran =
+        run({"set", "/idle", "hard=40G", "soft=25%", "throttle=50ms", "keep=off", "view=on"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "/idle: hard limit max -> 40.00 GiB\n"
+                       "/idle: soft limit max, as it was\n"
+                       "/idle: throttle off, as it was\n"
+                       "/idle: guarantee off, as it was\n"
+                       "/idle: view off, as it was\n");
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), 40 * gib);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_SOFT), 4 * gib);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_THROTTLE), 50'000'000U);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_KEEP), 0U);
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_VIEW), 1U);
+    EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_CHARGE), std::nullopt);
+}
+
+TEST_F(App, NoneClearsAnySetting) {
+    std::vector<std::string> words{"set", "/idle"};
+    std::vector<const char *> line;
+
+    for_each_setting(
+        [&](const auto &setting) { words.push_back(setting.policy + std::string("=none")); });
+    for (const std::string &word : words)
+        line.push_back(word.c_str());
+    EXPECT_EQ(run(line).code, 0);
+    for_each_setting([&](const auto &setting) {
+        EXPECT_EQ(changed(setting.attribute), static_cast<std::uint64_t>(setting.neutral))
+            << setting.policy;
+    });
+}
+
+TEST_F(App, SetOfTheMachineIsWhatAPolicysMachineHas) {
+    EXPECT_EQ(run({"set", "machine", "reserve=25%", "charge=on"}).code, 0);
+    EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
+    EXPECT_EQ(changed(UMACCT_A_STATUS_CHARGE_DEFAULT), UMACCT_CHARGE_ON);
+    EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_CONFIG_SET);
+    fake_.changes.clear();
+    EXPECT_EQ(run({"set", "machine", "reserve=none", "view=on"}).out,
+              "reserve off, as it was\n/: view off, as it was\n");
+    ASSERT_EQ(fake_.changes.size(), 2U);
+    EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_CONFIG_SET);
+    EXPECT_EQ(test::attribute(fake_.changes[1].attributes, UMACCT_A_ACCOUNT_VIEW), 1U);
+    fake_.changes.clear();
+    EXPECT_EQ(run({"set", "/", "charge=inherit"}).code, 0);
+    EXPECT_EQ(fake_.changes.at(0).command, UMACCT_CMD_ACCOUNT_SET) << "the root cgroup's own";
+}
+
+TEST_F(App, WhatIsRefusedHalfWayIsTakenBack) {
+    fake_.status.reserve = 2 * gib;
+    fake_.refuse_in = 2;
+
+    const Ran ran = run({"set", "machine", "view=on", "reserve=4G"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_EQ(ran.err, "umacct: cannot set view of /: the fake module refuses this one\n"
+                       "hint: the machine's settings are as they were\n");
+    ASSERT_EQ(fake_.changes.size(), 2U);
+    EXPECT_EQ(test::attribute(fake_.changes[1].attributes, UMACCT_A_STATUS_RESERVE), 2 * gib);
+}
+
+TEST_F(App, SetHasJson) {
+    const json set = run_json({"set", "--json", "machine", "reserve=4G", "keep=1G", "hard=none"});
+
+    EXPECT_EQ(set["path"], "/");
+    EXPECT_EQ(set["before"],
+              json({{"reserve_bytes", 0}, {"keep_bytes", 0}, {"hard_bytes", nullptr}}));
+    EXPECT_TRUE(set["after"].contains("reserve_bytes"));
+    fake_.enforcement = {.driver_state = UMACCT_DRIVER_UNKNOWN, .reason = "a version unknown"};
+    EXPECT_EQ(run({"set", "/idle", "hard=1G"}).code, 5);
 }
 
 // --- text ---------------------------------------------------------------------

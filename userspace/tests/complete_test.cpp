@@ -68,6 +68,17 @@ TEST_F(Complete, TargetsByNameFirst) {
     EXPECT_EQ(after({"charge", "vllm", "inh"}), "inherit");
 }
 
+TEST_F(Complete, SettingsByNameAndByWhatTheyTake) {
+    EXPECT_EQ(after({"set", "mach"}), "machine");
+    EXPECT_EQ(after({"set", "vllm", ""}), "charge= hard= keep= soft= throttle= view=");
+    EXPECT_EQ(after({"set", "vllm", "hard=1G", "view=on", "h"}), "");
+    EXPECT_EQ(after({"set", "machine", "re"}), "reserve=");
+    EXPECT_EQ(after({"set", "vllm", "re"}), "");
+    EXPECT_EQ(after({"set", "vllm", "hard="}), "hard=max hard=none");
+    EXPECT_EQ(after({"set", "vllm", "charge=o"}), "charge=off charge=on");
+    EXPECT_EQ(after({"set", "vllm", "hard=1G", "view="}), "view=none view=off view=on");
+}
+
 TEST_F(Complete, TheCommandIsTheShells) {
     EXPECT_EQ(after({"run", ""}), ":command 1");
     EXPECT_EQ(after({"run", "--hard", "1G", "--", "ma"}), ":command 4");

@@ -22,7 +22,7 @@ if [ "$1" = complete ]; then
 	esac
 	for last; do :; done
 	for word in doctor vllm default/llm-0 default/llm-0/vllm user@1000.service /a/x:y /b \
-		--throttle uncharged inherit; do
+		--throttle uncharged inherit view= view=on; do
 		case $word in "$last"*) printf '%s\tsomething\n' "$word" ;; esac
 	done
 	exit
@@ -46,6 +46,8 @@ umacct limit --hard 1G vl!|ran: limit --hard 1G vllm
 umacct limit vllm --thr!5ms|ran: limit vllm --throttle 5ms
 umacct ls --sort unch!|ran: ls --sort uncharged
 umacct charge vl!inh!|ran: charge vllm inherit
+umacct set vllm vie!on|ran: set vllm view=on
+umacct set vllm view=o!|ran: set vllm view=on
 umacct audit --diff bef!|ran: audit --diff before.json
 umacct run --hard 1G -- umac!x|ran: run --hard 1G -- umacct x
 END
@@ -111,7 +113,7 @@ fish)
 			cut -f 1)
 		found=
 		while read -r candidate; do
-			[[ " $wanted " != *" $candidate "* || $candidate != "$word"* ]] || found=1
+			[[ " $wanted " != *" $candidate"* || $candidate != "$word"* ]] || found=1
 		done <<<"$candidates"
 		if [[ $found ]]; then
 			echo "ok - $line"

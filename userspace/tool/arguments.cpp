@@ -8,19 +8,24 @@
 
 namespace umacct::tool {
 
-void request_change(const std::string &subject, const AttributeNames &names,
+std::string cannot_set(std::string_view name, std::string_view whose, std::string_view reason) {
+    return fmt::format("cannot set {} of {}: {}", name, whose, reason);
+}
+
+void request_change(const std::string &whose, const SettingNames &names,
                     const std::function<void()> &change) {
     try {
         change();
     } catch (const RequestError &error) {
-        std::string where = subject;
+        std::string all;
+        std::string one;
 
-        for (const auto &[attribute, argument] : names) {
+        for (const auto &[attribute, name] : names) {
+            all += (all.empty() ? "" : ", ") + std::string(name);
             if (attribute == error.attribute())
-                where = where.empty() ? argument : fmt::format("{}: {}", where, argument);
+                one = name;
         }
-        throw Error(error.failure(),
-                    where.empty() ? error.what() : fmt::format("{}: {}", where, error.what()),
+        throw Error(error.failure(), cannot_set(one.empty() ? all : one, whose, error.what()),
                     error.hint());
     }
 }

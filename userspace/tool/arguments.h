@@ -31,11 +31,15 @@ auto read_argument(const char *argument, const std::string &text, Read read) {
     }
 }
 
-/// Which argument sets which netlink attribute.
-using AttributeNames = std::vector<std::pair<std::uint16_t, const char *>>;
+/// The names of the settings that a request changes, by netlink attribute.
+using SettingNames = std::vector<std::pair<std::uint16_t, const char *>>;
 
-/// Calls change(); when the module refuses one attribute, the error names its argument.
-void request_change(const std::string &subject, const AttributeNames &names,
+/// "cannot set hard of /a.slice: REASON"
+std::string cannot_set(std::string_view name, std::string_view whose, std::string_view reason);
+
+/// Calls change(). When the module refuses it, the error names the setting that it points at, or
+/// all, and whose they are.
+void request_change(const std::string &whose, const SettingNames &names,
                     const std::function<void()> &change);
 
 /// What arguments are that more than one verb has.

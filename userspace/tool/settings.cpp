@@ -90,13 +90,23 @@ std::string how_much_is_kept(Module &module, const Target &target) {
 
 } // namespace
 
-Enforcement set_account(Module &module, const Target &target, const AccountChange &change,
-                        const char *argument) {
+Target resolve_to_change(const Machine &machine, const std::string &target) {
+    Target found = machine.resolve(target);
+
+    if (found.path == "/" && target != "/")
+        throw Error(Failure::usage,
+                    fmt::format("TARGET: '{}' is the root, which is every cgroup", target),
+                    "for a limit of everything say /; is a variable of a script empty?");
+    return found;
+}
+
+Enforcement set_account(Module &module, const Target &target, const AccountChange &change) {
     Enforcement made;
-    AttributeNames names;
+    SettingNames names;
 
     for_each_setting([&](const auto &setting) {
-        names.emplace_back(setting.attribute, argument != nullptr ? argument : setting.option);
+        if (change.*setting.change)
+            names.emplace_back(setting.attribute, setting.policy);
     });
     request_change(target.path, names, [&] {
         try {
@@ -104,10 +114,22 @@ Enforcement set_account(Module &module, const Target &target, const AccountChang
         } catch (const RequestError &error) {
             if (error.attribute() != UMACCT_A_ACCOUNT_KEEP || error.code() != ENOSPC)
                 throw;
-            throw Error(error.failure(), fmt::format("{}: --keep: {}", target.path, error.what()),
+            throw Error(error.failure(), cannot_set("keep", target.path, error.what()),
                         how_much_is_kept(module, target));
         }
     });
+    return made;
+}
+
+Enforcement set_machine(Module &module, const MachineChange &change) {
+    Enforcement made;
+    SettingNames names;
+
+    for_each_machine_setting([&](const auto &setting) {
+        if (change.*setting.change)
+            names.emplace_back(setting.attribute, setting.policy);
+    });
+    request_change(machine_itself, names, [&] { made = module.set_machine(change); });
     return made;
 }
 
@@ -122,39 +144,68 @@ void print_change(const Output &output, const std::string &what, const std::stri
     fmt::print(output.out, "{}\n", change_text(what, before, after));
 }
 
-int change_account(Session &session, const Target &target, const AccountChange &change,
-                   const char *argument) {
+namespace {
+
+/// A name alone may be another's; the path is what was changed.
+std::string name_and_path(const Machine &machine, const Target &target) {
+    const std::string shown = display_path(machine.owners(), target.path);
+    const std::string path = printable(target.path);
+
+    return shown == path ? path : fmt::format("{} ({})", shown, path);
+}
+
+} // namespace
+
+void print_changes(Session &session, const Target &target, const AccountChange &before,
+                   const AccountChange &after) {
+    const std::string name = name_and_path(session.machine, target) + ": ";
+
+    for_each_setting([&](const auto &setting) {
+        if (before.*setting.change)
+            print_change(session.output, name + setting.title,
+                         words_of(setting, *(before.*setting.change)),
+                         words_of(setting, *(after.*setting.change)));
+    });
+}
+
+void print_changes(const Output &output, const MachineChange &before, const MachineChange &after) {
+    for_each_machine_setting([&](const auto &setting) {
+        if (before.*setting.change)
+            print_change(output, setting.title, words_of(setting, *(before.*setting.change)),
+                         words_of(setting, *(after.*setting.change)));
+    });
+}
+
+void note_what_stays(Session &session, const Target &target, const AccountChange &change,
+                     const Account &after) {
+    if (after.effective && after.usage > *after.effective)
+        session.output.note(
+            fmt::format("{} holds {} already, above its limit of {}: what is held stays, "
+                        "new allocations are refused",
+                        name_and_path(session.machine, target), format_size(after.usage),
+                        format_size(*after.effective)));
+    if (target.path == "/" && change.charge == UMACCT_CHARGE_ON)
+        session.output.note("this is for the cgroups below; the kernel never charges processes in "
+                            "the root cgroup itself");
+}
+
+int change_account(Session &session, const Target &target, const AccountChange &change) {
     Module &module = session.module();
     const Machine &machine = session.machine;
     const Output &output = session.output;
     const Account before = read_account(module, machine.cgroups(), target);
-    const Enforcement made = set_account(module, target, change, argument);
+    const Enforcement made = set_account(module, target, change);
     const Account after = read_account(module, machine.cgroups(), target);
-    // A name alone may be another's; the path is what was changed.
-    const std::string shown = display_path(machine.owners(), target.path);
-    const std::string path = printable(target.path);
-    const std::string name = shown == path ? path : fmt::format("{} ({})", shown, path);
-    const auto print = [&](const char *what, const std::string &was, const std::string &is) {
-        print_change(output, name + ": " + what, was, is);
-    };
 
-    if (output.json) {
+    if (output.json)
         output.document(merged(
             {{"accounts", Json::array({to_json(machine.owners(), after,
                                                memory_controller(machine.cgroups(), after))})},
              {"before", to_json(machine.owners(), before)}},
             to_json(made)));
-    } else {
-        for_each_setting([&](const auto &setting) {
-            if (change.*setting.change)
-                print(setting.title, words_of(setting, value_of(setting, before)),
-                      words_of(setting, value_of(setting, after)));
-        });
-    }
-    if (after.effective && after.usage > *after.effective)
-        output.note(fmt::format("{} holds {} already, above its limit of {}: what is held stays, "
-                                "new allocations are refused",
-                                name, format_size(after.usage), format_size(*after.effective)));
+    else
+        print_changes(session, target, as_it_is(change, before), as_it_is(change, after));
+    note_what_stays(session, target, change, after);
     return report_enforcement(output, made);
 }
 

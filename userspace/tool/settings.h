@@ -46,15 +46,33 @@ struct AccountList {
 int list_accounts(Session &session, const std::optional<std::string> &target,
                   const ListOptions &options, const AccountList &list);
 
-/// Sets it; an error names the target and the option. argument: what the command line has in
-/// place of the settings' own options.
-Enforcement set_account(Module &module, const Target &target, const AccountChange &change,
-                        const char *argument = nullptr);
+/// What clears any setting.
+constexpr std::string_view none_word = "none";
+/// What TARGET is for the machine's own settings; a cgroup of that name is "path:/machine".
+constexpr std::string_view machine_word = "machine";
+/// What errors call the machine.
+constexpr const char *machine_itself = "the machine";
+
+/// Understands TARGET, of which settings are to be changed. Throws Error (usage) where it is the
+/// root by something else than "/", such as an empty variable of a script.
+Target resolve_to_change(const Machine &machine, const std::string &target);
+
+/// Sets it; an error names the target and the setting.
+Enforcement set_account(Module &module, const Target &target, const AccountChange &change);
+Enforcement set_machine(Module &module, const MachineChange &change);
 
 /// Sets it, and prints every setting that was asked for, before and after. Returns the
 /// exit code.
-int change_account(Session &session, const Target &target, const AccountChange &change,
-                   const char *argument = nullptr);
+int change_account(Session &session, const Target &target, const AccountChange &change);
+
+/// Prints what was asked for, before and after.
+void print_changes(Session &session, const Target &target, const AccountChange &before,
+                   const AccountChange &after);
+void print_changes(const Output &output, const MachineChange &before, const MachineChange &after);
+
+/// Says what the change does not do: what is held stays.
+void note_what_stays(Session &session, const Target &target, const AccountChange &change,
+                     const Account &after);
 
 /// "reserve off -> 4.00 GiB"
 std::string change_text(const std::string &what, const std::string &before,

@@ -11,6 +11,7 @@ std::span<const Verb> verbs() {
         Verb{"ps", "list the clients: memory per process", add_ps},
         Verb{"show", "everything about one cgroup, or one process", add_show},
         Verb{"top", "live view of cgroups and processes", add_top},
+        Verb{"set", "set anything of a cgroup, or of the machine", add_set},
         Verb{"limit", "set an account's limits, or list all limits", add_limit},
         Verb{"reserve", "memory that the driver must leave available", add_reserve},
         Verb{"reclaim", "give back what the driver keeps in its pools", add_reclaim},

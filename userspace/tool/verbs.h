@@ -61,6 +61,7 @@ Action add_reserve(CLI::App &verb);
 Action add_restore(CLI::App &verb);
 Action add_run(CLI::App &verb);
 Action add_save(CLI::App &verb);
+Action add_set(CLI::App &verb);
 Action add_setup(CLI::App &verb);
 Action add_show(CLI::App &verb);
 Action add_top(CLI::App &verb);

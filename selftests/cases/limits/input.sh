@@ -34,10 +34,38 @@ refused "no privilege" 4 "permi" runas $UNPRIVILEGED umacct limit "$(cgroup_path
 refused "no privilege, from inside" 4 "permi" \
 	in_cgroup leaf runas $UNPRIVILEGED umacct limit "$(cgroup_path leaf)" --hard max
 refused "no privilege for the reserve" 4 "permi" runas $UNPRIVILEGED umacct reserve 1M
+refused "set with one setting that is none" 2 "many" \
+	umacct set "$(cgroup_path leaf)" hard=4M soft=many
+refused "set with soft above hard" 1 "cannot set soft of $(cgroup_path leaf):" \
+	umacct set "$(cgroup_path leaf)" hard=4M soft=8M
+refused "set without privilege" 4 "permi" \
+	runas $UNPRIVILEGED umacct set "$(cgroup_path leaf)" hard=4M
 is "a tenant can read its limits" \
 	"$(in_cgroup leaf runas $UNPRIVILEGED umacct show --json "$(cgroup_path leaf)" |
 		json_field hard)" $((2 * MIB))
 check "max lifts them" limit leaf --soft max --hard max
 is "both limits are lifted" "$(account leaf soft) $(account leaf hard)" "null null"
+
+settings() {
+	umacct show --json "$(cgroup_path leaf)" >"$TEST_DIR/leaf"
+	for key in soft hard keep throttle; do
+		json_field $key <"$TEST_DIR/leaf"
+	done | xargs
+}
+
+check "set changes several settings" \
+	umacct set "$(cgroup_path leaf)" hard=8M soft=4M keep=2M throttle=10ms
+is "all that set named is set" "$(settings)" \
+	"$((4 * MIB)) $((8 * MIB)) $((2 * MIB)) 10000000"
+check "none clears what set had set" \
+	umacct set "$(cgroup_path leaf)" hard=none soft=none keep=none throttle=none
+is "nothing is set any more" "$(settings)" "null null 0 0"
+check "set knows the machine" umacct set machine reserve=1M view=on
+is "the machine's reserve is set" "$(umacct reserve --json | json_field reserve)" "$MIB"
+# More than the machine has can't be kept: the reserve is taken back.
+check "set refuses more than there is" fails umacct set machine reserve=2M keep=100%
+is "the reserve is what it was before the refusal" \
+	"$(umacct reserve --json | json_field reserve)" "$MIB"
+check "none clears what set had set of the machine" umacct set machine reserve=none view=none
 
 done_testing

@@ -47,9 +47,9 @@ void fields(auto &way, Is<ClientRequest> auto &request) {
     way(UMACCT_A_CLIENT_ACCOUNT_ID, request.account_id);
 }
 
-void fields(auto &way, Is<ConfigRequest> auto &request) {
-    way(UMACCT_A_STATUS_RESERVE, request.reserve);
-    way(UMACCT_A_STATUS_CHARGE_DEFAULT, request.charge_default);
+void fields(auto &way, Is<MachineChange> auto &change) {
+    for_each_machine_setting(
+        [&](const auto &setting) { way(setting.attribute, change.*setting.change); });
 }
 
 // --- the ways ------------------------------------------------------------------
@@ -274,6 +274,6 @@ template Payload encode<Client>(const Client &value);
 template Payload encode<Event>(const Event &value);
 template Payload encode<AccountRequest>(const AccountRequest &value);
 template Payload encode<ClientRequest>(const ClientRequest &value);
-template Payload encode<ConfigRequest>(const ConfigRequest &value);
+template Payload encode<MachineChange>(const MachineChange &value);
 
 } // namespace umacct

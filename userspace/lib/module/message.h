@@ -26,18 +26,12 @@ struct ClientRequest {
     std::optional<std::uint64_t> account_id; ///< empty for all
 };
 
-/// What CONFIG_SET is asked.
-struct ConfigRequest {
-    std::optional<std::uint64_t> reserve;
-    std::optional<umacct_charge_mode> charge_default;
-};
-
 /// Of AccountRequest, ClientRequest, Status, Reclaim, Account, Enforcement, Client and Event.
 /// Attributes of a newer module are passed over. Throws Error when the payload is malformed.
 template <class Value>
 Value decode(std::span<const std::byte> payload);
 
-/// Of the same, and of the other requests.
+/// Of the same, and of MachineChange, which is what CONFIG_SET is asked.
 template <class Value>
 Payload encode(const Value &value);
 

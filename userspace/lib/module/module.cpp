@@ -44,24 +44,24 @@ Enforcement Module::set_account(std::uint64_t id, const AccountChange &change) {
         UMACCT_CMD_ACCOUNT_SET, encode(AccountRequest{.id = id, .change = change})));
 }
 
-Enforcement Module::set_reserve(std::uint64_t bytes) {
-    return configure({.reserve = bytes, .charge_default = {}});
-}
-
-Enforcement Module::set_charge_default(umacct_charge_mode mode) {
-    return configure({.reserve = {}, .charge_default = mode});
-}
-
-Reclaim Module::reclaim() {
-    return decode<Reclaim>(transport_->request(UMACCT_CMD_RECLAIM, {}));
-}
-
-Enforcement Module::configure(const ConfigRequest &request) {
-    const Payload answer = transport_->request(UMACCT_CMD_CONFIG_SET, encode(request));
+Enforcement Module::set_machine(const MachineChange &change) {
+    const Payload answer = transport_->request(UMACCT_CMD_CONFIG_SET, encode(change));
     const auto status = decode<Status>(answer);
 
     return {.driver_state = answer.empty() ? UMACCT_DRIVER_HOOKED : status.driver_state,
             .reason = status.reason};
+}
+
+Enforcement Module::set_reserve(std::uint64_t bytes) {
+    return set_machine({.reserve = bytes, .charge_default = {}});
+}
+
+Enforcement Module::set_charge_default(umacct_charge_mode mode) {
+    return set_machine({.reserve = {}, .charge_default = mode});
+}
+
+Reclaim Module::reclaim() {
+    return decode<Reclaim>(transport_->request(UMACCT_CMD_RECLAIM, {}));
 }
 
 void Module::subscribe() {

@@ -34,6 +34,7 @@ public:
     std::vector<Client> clients(std::optional<std::uint64_t> subtree = {});
 
     Enforcement set_account(std::uint64_t id, const AccountChange &change);
+    Enforcement set_machine(const MachineChange &change);
     /// 0 switches the reserve off.
     Enforcement set_reserve(std::uint64_t bytes);
     /// On or off; the default has nothing to inherit.
@@ -46,7 +47,6 @@ public:
     Received<Event> receive(std::chrono::milliseconds timeout);
 
 private:
-    Enforcement configure(const ConfigRequest &request);
     template <class Value, class Request, class Begin, class Take>
     void dump(umacct_cmd command, const Request &request, Begin begin, Take take);
     template <class Value, class Request>

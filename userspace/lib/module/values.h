@@ -289,15 +289,27 @@ struct AccountChange {
     bool operator==(const AccountChange &other) const = default;
 };
 
+/// The same of the machine.
+struct MachineChange {
+    std::optional<std::uint64_t> reserve;
+    std::optional<umacct_charge_mode> charge_default;
+
+    bool empty() const { return !reserve && !charge_default; }
+
+    bool operator==(const MachineChange &other) const = default;
+};
+
 /// How a setting is written.
 enum class SettingKind { limit, size, time, flag, mode };
 
-/// A setting. Neutral is the type of its value, Change std::optional<Neutral>, and Value what
-/// an account has: the same type, or Limit.
-template <class Change, class Value, class Neutral>
+/// A setting of an account, or of the machine. Neutral is the type of its value, Change
+/// std::optional<Neutral>, and Value what Of has: the same type, or Limit. Whole is what
+/// changes of all settings are.
+template <class Change, class Value, class Neutral, class Whole = AccountChange,
+          class Of = Account>
 struct Setting {
     std::uint16_t attribute;
-    const char *policy; ///< its key in a rule
+    const char *policy; ///< its key in a rule, or of the machine
     const char *key;    ///< of JSON
     const char *option; ///< of a command line
     const char *title;
@@ -305,19 +317,19 @@ struct Setting {
     const char *help_off; ///< of one that is on or off: what its option does with no-
     SettingKind kind;
     std::uint64_t most;   ///< its largest value
-    Change AccountChange::*change;
-    Value Account::*value;
+    Change Whole::*change;
+    Value Of::*value;
     Neutral neutral; ///< where nobody asks for anything
 };
 
 /// Clang 14 makes none for an aggregate.
-template <class Change, class Value, class Neutral>
+template <class Change, class Value, class Neutral, class Whole, class Of>
 Setting(std::uint16_t, const char *, const char *, const char *, const char *,
-        const char *, const char *, SettingKind, std::uint64_t, Change AccountChange::*,
-        Value Account::*, Neutral)
-    -> Setting<Change, Value, Neutral>;
+        const char *, const char *, SettingKind, std::uint64_t, Change Whole::*, Value Of::*,
+        Neutral)
+    -> Setting<Change, Value, Neutral, Whole, Of>;
 
-/// Calls use() with each setting, in the order in which they are told.
+/// Calls use() with each setting of an account, in the order in which they are told.
 void for_each_setting(auto &&use) {
     use(Setting{UMACCT_A_ACCOUNT_HARD, "hard", "hard_bytes", "--hard", "hard limit",
                 "refuse what would exceed this: a size, such as 40G or 50%, or max",
@@ -343,6 +355,18 @@ void for_each_setting(auto &&use) {
                 "charge the kernel's memory controller: on, off or inherit",
                 "", SettingKind::mode, 2,
                 &AccountChange::charge, &Account::charge, UMACCT_CHARGE_INHERIT});
+}
+
+/// The same of the machine's.
+void for_each_machine_setting(auto &&use) {
+    use(Setting{UMACCT_A_STATUS_RESERVE, "reserve", "reserve_bytes", "SIZE", "reserve",
+                "leave this available to the machine: a size, such as 8G or 10%, or off",
+                "", SettingKind::size, UINT64_MAX,
+                &MachineChange::reserve, &Status::reserve, std::uint64_t{0}});
+    use(Setting{UMACCT_A_STATUS_CHARGE_DEFAULT, "charge", "charge_default", "MODE", "charging, the machine's default:",
+                "charge the cgroups that neither say nor inherit: on or off",
+                "", SettingKind::mode, 2,
+                &MachineChange::charge_default, &Status::charge_default, UMACCT_CHARGE_OFF});
 }
 
 } // namespace umacct

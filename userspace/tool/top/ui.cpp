@@ -352,7 +352,7 @@ void TopUi::set_limit() {
         };
         const std::string before = hard_now();
 
-        request_change(name, {{UMACCT_A_ACCOUNT_HARD, "hard limit"}},
+        request_change(name, {{UMACCT_A_ACCOUNT_HARD, "hard"}},
                        [&] { made = module.set_account(chosen_.id, change); });
         const std::string said = change_text(name + ": hard limit", before, hard_now());
 

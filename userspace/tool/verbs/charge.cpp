@@ -48,17 +48,16 @@ int set_default(Session &session, umacct_charge_mode mode) {
         throw Error(Failure::usage, "MODE: the machine's default has nothing to inherit from",
                     "say 'on' or 'off', or name a TARGET");
 
-    const Status before = module.status();
-    Enforcement made;
-    request_change("", {{UMACCT_A_STATUS_CHARGE_DEFAULT, "MODE"}},
-                   [&] { made = module.set_charge_default(mode); });
-    const Status after = module.status();
-    const std::string was(name_of(before.charge_default));
-    const std::string is(name_of(after.charge_default));
+    const MachineChange change{.reserve = {}, .charge_default = mode};
+    const MachineChange before = as_it_is(change, module.status());
+    const Enforcement made = set_machine(module, change);
+    const MachineChange after = as_it_is(change, module.status());
     if (output.json)
-        output.document(merged({{"charge_default", is}, {"before", was}}, to_json(made)));
+        output.document(merged({{"charge_default", name_of(*after.charge_default)},
+                                {"before", name_of(*before.charge_default)}},
+                               to_json(made)));
     else
-        print_change(output, "charging, the machine's default:", was, is);
+        print_changes(output, before, after);
     return report_enforcement(output, made);
 }
 
@@ -72,12 +71,7 @@ int charge(Session &session, ModeOptions options) {
     if (!options.target)
         return set_default(session, *change.charge);
 
-    const Target target = session.machine.resolve(*options.target);
-    const int code = change_account(session, target, change);
-    if (target.path == "/" && change.charge == UMACCT_CHARGE_ON)
-        session.output.note("this is for the cgroups below; the kernel never charges processes in "
-                            "the root cgroup itself");
-    return code;
+    return change_account(session, session.machine.resolve(*options.target), change);
 }
 
 } // namespace

@@ -2,15 +2,18 @@
 /// What may come next on a command line, for the shells: a line for each word, with a tab
 /// and what it is. ":file" asks the shell for files, ":command N" for another program's
 /// words from the Nth on.
+#include <algorithm>
 #include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 
+#include "lib/settings.h"
 #include "lib/text.h"
 #include "tool/app.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
+#include "tool/settings.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -35,6 +38,12 @@ public:
 
     void add(const std::string &word, const std::string &what) {
         if (word.starts_with(prefix_) && is_plain(word) && words_.size() < most_targets)
+            words_.emplace(word, what);
+    }
+
+    /// NAME=VALUE: our own words, which are plain.
+    void add_setting(const std::string &word, const std::string &what) {
+        if (word.starts_with(prefix_))
             words_.emplace(word, what);
     }
 
@@ -110,9 +119,50 @@ void add_options(const CLI::App &app, Candidates &candidates) {
     }
 }
 
+/// What a setting may be, beside a size or a time.
+std::vector<std::string_view> words_for(SettingKind kind) {
+    switch (kind) {
+    case SettingKind::limit:
+        return {"max", none_word};
+    case SettingKind::flag:
+        return {"on", "off", none_word};
+    case SettingKind::mode: {
+        std::vector<std::string_view> words(std::begin(charge_mode_words),
+                                            std::end(charge_mode_words));
+
+        words.push_back(none_word);
+        return words;
+    }
+    default:
+        return {"off", none_word};
+    }
+}
+
+/// "hard=", "view=on": names that are not there yet, and after one the words that it takes.
+void add_settings(Candidates &candidates, std::span<const std::string> given) {
+    const std::string prefix = candidates.prefix();
+    const auto equals = prefix.find('=');
+    const auto add = [&](const auto &setting) {
+        const std::string name = setting.policy + std::string("=");
+
+        if (equals == std::string::npos) {
+            if (std::ranges::none_of(
+                    given, [&](const std::string &word) { return word.starts_with(name); }))
+                candidates.add_setting(name, setting.help);
+        } else if (prefix.starts_with(name)) {
+            for (const std::string_view word : words_for(setting.kind))
+                candidates.add_setting(name + std::string(word), setting.title);
+        }
+    };
+
+    for_each_setting(add);
+    if (given.front() == "/" || given.front() == machine_word)
+        for_each_machine_setting(add);
+}
+
 /// What the argument may be; what the shell is asked for instead, or nothing.
 std::string add_values(Session &session, const CLI::App &verb, const CLI::Option &argument,
-                       Candidates &candidates) {
+                       std::span<const std::string> given, Candidates &candidates) {
     const std::string name = argument.get_positional() ? argument.get_name(true) : "";
     const std::string type = argument.get_type_name();
 
@@ -122,6 +172,10 @@ std::string add_values(Session &session, const CLI::App &verb, const CLI::Option
         add_columns(candidates, verb.get_name(), type != "COLUMN");
     if (name == "TARGET")
         add_targets(session, candidates);
+    if (name == "TARGET" && verb.get_name() == "set")
+        candidates.add(std::string(machine_word), "the machine");
+    if (name == "SETTING")
+        add_settings(candidates, given);
     if (verb.get_name() == "charge" && (name == "TARGET" || name == "MODE")) {
         for (const char *mode : {"on", "off", "inherit"})
             candidates.add(mode, "mode");
@@ -132,7 +186,7 @@ std::string add_values(Session &session, const CLI::App &verb, const CLI::Option
 std::string complete_argument(Session &session, const CLI::App &verb,
                               std::span<const std::string> words, Candidates &candidates) {
     std::vector<const CLI::Option *> positionals;
-    std::size_t given = 0;
+    std::vector<std::string> given;
 
     for (const CLI::Option *option : verb.get_options()) {
         if (option->get_positional())
@@ -141,13 +195,16 @@ std::string complete_argument(Session &session, const CLI::App &verb,
     for (std::size_t at = first_plain(words, 0, &verb); at != words.size();
          at = first_plain(words, at + 1, &verb)) {
         if (at > words.size()) // its value is still to come
-            return add_values(session, verb, *verb.get_option_no_throw(words.back()), candidates);
-        ++given;
+            return add_values(session, verb, *verb.get_option_no_throw(words.back()), given,
+                              candidates);
+        given.push_back(words[at]);
     }
     if (candidates.prefix().starts_with('-'))
         add_options(verb, candidates);
-    else if (given < positionals.size())
-        return add_values(session, verb, *positionals[given], candidates);
+    else if (given.size() < positionals.size())
+        return add_values(session, verb, *positionals[given.size()], given, candidates);
+    else if (!positionals.empty() && positionals.back()->get_items_expected_max() > 1)
+        return add_values(session, verb, *positionals.back(), given, candidates);
     return "";
 }
 

@@ -37,12 +37,7 @@ int limit(Session &session, const Options &options) {
     if (!options.target)
         throw Error(Failure::usage, "TARGET is missing: whose limit is it?",
                     "for example: umacct limit ollama.service --hard 40G");
-    const Target target = session.machine.resolve(*options.target);
-    if (target.path == "/" && *options.target != "/")
-        throw Error(Failure::usage,
-                    fmt::format("TARGET: '{}' is the root, which is every cgroup", *options.target),
-                    "for a limit of everything say /; is a variable of a script empty?");
-    return change_account(session, target, change);
+    return change_account(session, resolve_to_change(session.machine, *options.target), change);
 }
 
 } // namespace

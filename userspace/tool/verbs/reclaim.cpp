@@ -16,9 +16,7 @@ namespace {
 
 int reclaim(Session &session) {
     const Output &output = session.output;
-    Reclaim made;
-
-    request_change("", {}, [&] { made = session.module().reclaim(); });
+    const Reclaim made = session.module().reclaim();
     if (output.json)
         output.document(to_json(made));
     else

@@ -35,8 +35,7 @@ int reserve(Session &session, const std::optional<std::string> &size) {
             return text == "off" ? 0 : parse_machine_size(text, session.machine);
         });
 
-        request_change("", {{UMACCT_A_STATUS_RESERVE, "SIZE"}},
-                       [&] { made = module.set_reserve(bytes); });
+        made = set_machine(module, {.reserve = bytes, .charge_default = {}});
         status = module.status();
     }
 

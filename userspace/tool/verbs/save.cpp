@@ -123,6 +123,17 @@ struct Plan {
     std::uint64_t reserve = 0;
     umacct_charge_mode charge = UMACCT_CHARGE_OFF;
     std::vector<std::string> missing = {}; ///< cgroups that there aren't
+
+    /// What of the machine's settings differs.
+    MachineChange machine_change(const Status &status) const {
+        MachineChange change{.reserve = reserve, .charge_default = charge};
+
+        for_each_machine_setting([&](const auto &setting) {
+            if (change.*setting.change == value_of(setting, status))
+                (change.*setting.change).reset();
+        });
+        return change;
+    }
 };
 
 Policy read_saved(const std::string &name) {
@@ -222,10 +233,8 @@ Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
     try {
         for (; done < plan.steps.size(); ++done)
             made = set_account(module, plan.steps[done].target, plan.steps[done].after);
-        if (plan.charge != status.charge_default)
-            made = module.set_charge_default(plan.charge);
-        if (plan.reserve != status.reserve)
-            made = module.set_reserve(plan.reserve);
+        if (const MachineChange change = plan.machine_change(status); !change.empty())
+            made = set_machine(module, change);
     } catch (const Error &error) {
         const auto try_to = [](auto take_back) {
             try {
@@ -237,8 +246,6 @@ Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
 
         while (done-- > 0)
             try_to([&] { set_account(module, plan.steps[done].target, plan.steps[done].before); });
-        if (plan.charge != status.charge_default)
-            try_to([&] { module.set_charge_default(status.charge_default); });
         throw Error(error.failure(), error.what(), "what was changed before is taken back");
     }
     return made;
@@ -246,10 +253,6 @@ Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
 
 void print_plan(const Machine &machine, const Output &output, const Status &status,
                 const Plan &plan) {
-    const auto reserve = [](std::uint64_t bytes) {
-        return bytes == 0 ? "off" : format_size(bytes);
-    };
-
     for (const auto &[target, before, after] : plan.steps) {
         const std::string name = display_path(machine.owners(), target.path) + ": ";
 
@@ -260,12 +263,8 @@ void print_plan(const Machine &machine, const Output &output, const Status &stat
                              words_of(setting, *(is.*setting.change)));
         });
     }
-    if (plan.charge != status.charge_default)
-        print_change(
-            output, "charging, the machine's default:", std::string(name_of(status.charge_default)),
-            std::string(name_of(plan.charge)));
-    if (plan.reserve != status.reserve)
-        print_change(output, "reserve", reserve(status.reserve), reserve(plan.reserve));
+    const MachineChange machine_change = plan.machine_change(status);
+    print_changes(output, as_it_is(machine_change, status), machine_change);
 }
 
 Json plan_json(const Status &status, const Plan &plan, bool dry_run) {

@@ -22,8 +22,7 @@ int view(Session &session, ModeOptions options) {
                               .columns = {"name", "view", "limit", "usage", "bound-by"},
                               .none = "no views are set\n"});
     change.view = *options.mode == "on";
-    return change_account(session, session.machine.resolve(options.target.value_or("/")), change,
-                          "MODE");
+    return change_account(session, session.machine.resolve(options.target.value_or("/")), change);
 }
 
 } // namespace
