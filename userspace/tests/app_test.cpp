@@ -19,6 +19,7 @@
 #include "lib/json.h"
 #include "lib/text.h"
 #include "tests/tool_fixture.h"
+#include "tool/words.h"
 
 namespace umacct {
 namespace {

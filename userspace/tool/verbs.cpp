@@ -33,7 +33,7 @@ std::span<const Verb> verbs() {
         Verb{"audit", "where the memory went, to the last byte", add_audit},
         Verb{"verify", "prove the blind spot on this machine, or its absence", add_verify},
         Verb{"doctor", "what is wrong here, and how to fix it", add_doctor},
-        Verb{"complete", "", add_complete},
+        Verb{"complete", "", [](CLI::App &verb) { return add_complete(verb, verbs()); }},
     };
 
     return table;

@@ -33,6 +33,7 @@ constexpr int exit_not_executable = 126;
 /// What runs when the command line was understood; its exit code. Throws Error.
 using Action = std::function<int(Session &)>;
 
+/// A row of the table; see verbs().
 struct Verb {
     const char *name;
     const char *summary; ///< empty: not shown
@@ -43,7 +44,7 @@ std::span<const Verb> verbs();
 
 Action add_audit(CLI::App &verb);
 Action add_charge(CLI::App &verb);
-Action add_complete(CLI::App &verb);
+Action add_complete(CLI::App &verb, std::span<const Verb> verbs);
 Action add_config(CLI::App &verb);
 Action add_doctor(CLI::App &verb);
 Action add_guard(CLI::App &verb);

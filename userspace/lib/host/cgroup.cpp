@@ -10,12 +10,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <umacct.h>
 
 #include "lib/error.h"
-#include "lib/host/cgroup_tree.h"
 #include "lib/host/file_descriptor.h"
 
 namespace umacct {
@@ -133,11 +133,13 @@ bool Cgroups::exists(std::string_view path) const {
 }
 
 std::uint64_t Cgroups::id(std::string_view path) const {
-    const auto folder = folder_of(*this, path);
+    const auto directory = this->directory(path);
 
-    if (!folder)
+    struct stat info {};
+
+    if (!directory || stat(directory->c_str(), &info) != 0)
         throw Error(Failure::failed, fmt::format("there is no cgroup {}", path));
-    return folder->id;
+    return info.st_ino;
 }
 
 std::optional<std::string> Cgroups::of_pid(std::uint32_t pid) const {
@@ -202,13 +204,6 @@ void Cgroups::write(std::string_view path, const char *file, std::string_view te
     if (const int code = try_write(path, file, text))
         throw Error(failure_of(code), fmt::format("writing {} of cgroup {}: {}", file, path,
                                                   std::generic_category().message(code)));
-}
-
-void Cgroups::for_each(const std::function<void(const std::string &)> &visit) const {
-    walk_cgroups(*this, mount().root, [&visit](const std::string &path) {
-        visit(path);
-        return true;
-    });
 }
 
 std::string_view base_name(std::string_view path) {

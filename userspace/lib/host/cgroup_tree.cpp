@@ -61,6 +61,14 @@ void walk_cgroups(const Cgroups &cgroups, const std::string &from, const VisitCg
         walk_cgroups(cgroups, join_path(from, name), visit);
 }
 
+// Here, as it is a walk: cgroup.cpp knows nothing of the tree.
+void Cgroups::for_each(const std::function<void(const std::string &)> &visit) const {
+    walk_cgroups(*this, mount().root, [&visit](const std::string &path) {
+        visit(path);
+        return true;
+    });
+}
+
 std::optional<CgroupFolder> folder_of(const Cgroups &cgroups, std::string_view path) {
     const auto directory = cgroups.directory(path);
 

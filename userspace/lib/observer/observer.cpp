@@ -26,6 +26,7 @@
 #include "lib/host/file_descriptor.h"
 #include "lib/host/library.h"
 #include "lib/host/meminfo.h"
+#include "lib/host/text_file.h"
 #include "lib/module/stand_in.h"
 #include "lib/observer/maps.h"
 #include "observer/observer.h"
@@ -122,14 +123,6 @@ private:
     observer_maps at_{-1, -1, -1, -1, -1, -1, -1};
     std::vector<std::unique_ptr<FileDescriptor>> owned_;
 };
-
-std::string line_of(const fs::path &path) {
-    std::ifstream file(path);
-    std::string line;
-
-    std::getline(file, line);
-    return line;
-}
 
 /// Maps have pids and cgroups as the machine has them, so a container's reader can't use them.
 bool in_initial_pid_namespace() {

@@ -2,7 +2,6 @@
 #include "lib/owners/owners.h"
 
 #include "lib/host/cgroup.h"
-#include "lib/owners/target.h"
 
 namespace umacct {
 
@@ -141,6 +140,20 @@ void Owners::name_pod(Owner &owner) const {
         if (auto spec = crio_spec(files_, *sandbox))
             owner.labels = std::move(spec->description.labels);
     }
+}
+
+bool is_made_inside(std::string_view path, const Owners &owners) {
+    for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
+        const auto owner = owners.of(at);
+
+        // Of a system in a system, wherever its tree is.
+        if (base_name(at).starts_with("lxc.payload") || base_name(at).starts_with("lxc.monitor"))
+            return true;
+        if (owner && (owner->kind == OwnerKind::container ||
+                      (owner->kind == OwnerKind::unit && !owner->id.ends_with(".slice"))))
+            return true;
+    }
+    return false;
 }
 
 } // namespace umacct

@@ -54,4 +54,7 @@ private:
     mutable std::optional<std::unordered_map<std::string, std::string>> sandboxes_; ///< by pod
 };
 
+/// Whoever runs in a container, a service or a session can make cgroups in it, with any name.
+bool is_made_inside(std::string_view path, const Owners &owners);
+
 } // namespace umacct

@@ -238,20 +238,6 @@ std::optional<Target> by_number(const Word &word, const std::vector<Match> &matc
 
 } // namespace
 
-bool is_made_inside(std::string_view path, const Owners &owners) {
-    for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
-        const auto owner = owners.of(at);
-
-        // Of a system in a system, wherever its tree is.
-        if (base_name(at).starts_with("lxc.payload") || base_name(at).starts_with("lxc.monitor"))
-            return true;
-        if (owner && (owner->kind == OwnerKind::container ||
-                      (owner->kind == OwnerKind::unit && !owner->id.ends_with(".slice"))))
-            return true;
-    }
-    return false;
-}
-
 Target resolve_target(std::string_view text, const Cgroups &cgroups, const Owners &owners) {
     const Word word = read_word(text);
     const Kind kind = word.prefix.kind;

@@ -21,9 +21,6 @@ struct Target {
     FoundBy found = FoundBy::path;
 };
 
-/// Whoever runs in a container, a service or a session can make cgroups in it, with any name.
-bool is_made_inside(std::string_view path, const Owners &owners);
-
 /// Understands, in this order; the first match wins:
 ///  1. a path: of a directory in the cgroup file system where it begins with "./" or
 ///     "../", else of a cgroup, with or without the mount point or the first "/";

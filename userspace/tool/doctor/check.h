@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/host/text_file.h"
 #include "lib/json.h"
 #include "lib/machine.h"
 #include "lib/module/model.h"
@@ -79,11 +79,6 @@ Diagnosis diagnose(Connection &connection, const Machine &machine);
 /// "ok", "warn", "fail"
 std::string_view word_of(Health health);
 
-/// First line of a file; empty where it can't be read.
-std::string line_of(const std::filesystem::path &file);
-std::string contents_of(const std::filesystem::path &file);
 bool has_word(const std::string &line, const std::string &word);
-/// Also false where it can't be seen.
-bool is_there(const std::filesystem::path &path);
 
 } // namespace umacct::tool::doctor

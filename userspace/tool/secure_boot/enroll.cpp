@@ -14,7 +14,7 @@
 #include "lib/host/file_descriptor.h"
 #include "lib/host/library.h"
 #include "lib/host/program.h"
-#include "tool/doctor/check.h"
+#include "lib/host/text_file.h"
 #include "tool/secure_boot/state.h"
 
 namespace umacct::tool::secure_boot {
@@ -30,7 +30,7 @@ std::vector<std::string> make_key(const fs::path &root) {
     const std::string key = folder / "mok.key";
     const std::string certificate = folder / "mok.pub";
 
-    if (doctor::is_there(ubuntus)) {
+    if (is_there(ubuntus)) {
         run_program({ubuntus, "--new-key"}, "shim-signed");
     } else {
         std::error_code error;

@@ -3,14 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "tool/doctor/check.h"
+#include "lib/host/text_file.h"
 
 namespace umacct::tool::secure_boot {
 
 namespace fs = std::filesystem;
-using doctor::contents_of;
-using doctor::is_there;
-using doctor::line_of;
 
 namespace {
 

@@ -10,14 +10,6 @@
 
 namespace umacct::tool {
 
-struct DrawnItem {
-    std::string text;
-    Tone tone = Tone::plain;
-};
-
-/// Side by side, on as many rows as it takes and no more than that; returns how many.
-int draw_items(Grid &grid, int row, int rows, const std::vector<DrawnItem> &items);
-
 /// Draws the machine: a bar of its memory, what the bar's parts are, and what is wrong
 /// with the figures. No more rows than that, from the given one; returns how many.
 int draw_machine(Grid &grid, int row, int rows, const TopSample &sample);

@@ -129,4 +129,23 @@ std::vector<std::string> wrapped(std::string_view text, int columns) {
     return lines;
 }
 
+int draw_items(Grid &grid, int row, int rows, const std::vector<DrawnItem> &items) {
+    int column = 0;
+    int used = 0;
+
+    for (const DrawnItem &item : items) {
+        const int width = width_of(item.text);
+
+        if (used == 0 || (column > 0 && column + width > grid.size().columns)) {
+            if (used == rows)
+                break;
+            ++used;
+            column = 0;
+        }
+        column =
+            grid.put(row + used - 1, column, fitted(item.text, grid.size().columns), item.tone) + 3;
+    }
+    return used;
+}
+
 } // namespace umacct::tool

@@ -69,4 +69,12 @@ std::string fitted_end(std::string_view text, int columns);
 /// All of it, in lines of that many columns; at least one.
 std::vector<std::string> wrapped(std::string_view text, int columns);
 
+struct DrawnItem {
+    std::string text;
+    Tone tone = Tone::plain;
+};
+
+/// Side by side, on as many rows as it takes and no more than that; returns how many.
+int draw_items(Grid &grid, int row, int rows, const std::vector<DrawnItem> &items);
+
 } // namespace umacct::tool

@@ -10,11 +10,11 @@
 
 #include "lib/settings.h"
 #include "lib/text.h"
-#include "tool/app.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"
+#include "tool/words.h"
 
 namespace umacct::tool {
 
@@ -215,7 +215,8 @@ const CLI::App *verb_of(const CLI::App &app, const std::string &name) {
     return found.empty() ? nullptr : found.front();
 }
 
-int complete(Session &session, const CLI::App &app, std::vector<std::string> words) {
+int complete(Session &session, const CLI::App &app, std::span<const Verb> verbs,
+             std::vector<std::string> words) {
     Candidates candidates(words.empty() ? "" : words.back());
     std::string asked;
 
@@ -224,7 +225,7 @@ int complete(Session &session, const CLI::App &app, std::vector<std::string> wor
 
     const std::size_t at = first_plain(words, 0, nullptr);
     if (at >= words.size() || words[at] == "help") {
-        for (const Verb &verb : verbs()) {
+        for (const Verb &verb : verbs) {
             if (*verb.summary != '\0' && !candidates.prefix().starts_with('-'))
                 candidates.add(verb.name, verb.summary);
         }
@@ -250,9 +251,9 @@ int complete(Session &session, const CLI::App &app, std::vector<std::string> wor
 
 } // namespace
 
-Action add_complete(CLI::App &verb) {
-    return [&verb](Session &session) {
-        return complete(session, *verb.get_parent(), session.command);
+Action add_complete(CLI::App &verb, std::span<const Verb> verbs) {
+    return [&verb, verbs](Session &session) {
+        return complete(session, *verb.get_parent(), verbs, session.command);
     };
 }
 

@@ -17,6 +17,7 @@
 #include "lib/history/analysis.h"
 #include "lib/history/reader.h"
 #include "lib/history/sampler.h"
+#include "lib/host/text_file.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include "tool/arguments.h"
@@ -199,7 +200,7 @@ std::vector<PlotMark> marks_of(const Told &told, const NameAccount &name) {
 std::vector<std::pair<std::string, std::string>> versions_of(const Machine &machine,
                                                              const doctor::Diagnosis &made) {
     const auto known = [](const std::string &text) { return text.empty() ? "unknown" : text; };
-    std::istringstream release(doctor::contents_of(machine.root() / "etc/os-release"));
+    std::istringstream release(contents_of(machine.root() / "etc/os-release"));
     std::string system;
     utsname host{};
 
@@ -216,7 +217,7 @@ std::vector<std::pair<std::string, std::string>> versions_of(const Machine &mach
                            ? fmt::format("{}, {}", made.status->driver_version,
                                          name_of(made.status->driver_state))
                            : "not there"},
-            {"kernel", known(doctor::line_of(machine.proc() / "sys/kernel/osrelease"))},
+            {"kernel", known(line_of(machine.proc() / "sys/kernel/osrelease"))},
             {"architecture", host.machine},
             {"system", known(system)}};
 }
