@@ -90,6 +90,11 @@ int umacct_family_send_event(const struct event *event)
 	return err == -ESRCH ? 0 : err;
 }
 
+/*
+ * No MODULE_ALIAS_GENL_FAMILY(): the first query of any user, in any container, would load the
+ * module, and load it again after rmmod. That is root's to decide: it hooks the driver.
+ */
+
 /**
  * umacct_family_init() - offer the family
  *
