@@ -180,7 +180,8 @@ void Daemon::run() {
 
         if (poll(files.data(), files.size(), static_cast<int>(patience().count())) < 0 &&
             errno != EINTR)
-            throw Error(Failure::failed, "poll: " + std::generic_category().message(errno));
+            throw Error(Failure::failed,
+                        "cannot wait for events: " + std::generic_category().message(errno));
         if (files[0].revents != 0 || is_due(watch_.due()))
             take_changes();
         if (files[1].revents != 0)
@@ -217,10 +218,10 @@ void Daemon::set_guard() {
         return;
     // Who is to act where memory is short had better be in it.
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
-        log_line(Level::warning, "guard: its own memory can't be locked: " +
-                                     std::generic_category().message(errno));
+        log_line(Level::warning,
+                 "guard: cannot lock its own memory: " + std::generic_category().message(errno));
     if (!policy->dry_run && !may_write_cgroups(machine_.cgroups()))
-        log_line(Level::error, "guard: cgroups can't be written to, so that it can do nothing to "
+        log_line(Level::error, "guard: cannot write to cgroups, so that it can do nothing to "
                                "them; the unit has to allow it: see umacct.toml(5)");
     log_line(Level::info,
              policy->dry_run ? "guard: on, and only says what it would do" : "guard: on");

@@ -102,8 +102,7 @@ void Recorder::start() {
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
-        tell_("history: umacctd's memory can't be locked: " +
-                  std::generic_category().message(errno),
+        tell_("history: cannot lock umacctd's memory: " + std::generic_category().message(errno),
               true);
     writer_ = std::thread([this] { write(); });
     looker_ = std::thread([this] { look(); });

@@ -191,7 +191,7 @@ void SetByPolicy::write() {
     const int code = replace_file(file_, text);
     room_ = code == 0 ? values_.accounts.size() + most_superseded : 0;
     if (!std::exchange(told_, code != 0) && code != 0)
-        tell_(fmt::format("{} can't be written: {}; settings made by rules will look manual after "
+        tell_(fmt::format("cannot write {}: {}; settings made by rules will look manual after "
                           "a restart",
                           file_.string(), std::generic_category().message(code)));
 }

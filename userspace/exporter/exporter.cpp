@@ -104,7 +104,7 @@ int listen_at(const Address &address, const std::string &name) {
 
         if (fd >= 0)
             close(fd);
-        throw Error(Failure::failed, fmt::format("listening at {}: {}", name,
+        throw Error(Failure::failed, fmt::format("cannot listen at {}: {}", name,
                                                  std::generic_category().message(code)));
     }
     return fd;
@@ -125,7 +125,7 @@ Exporter::Exporter(Connection &connection, Machine &machine, std::size_t top,
 
         sockets_.emplace_back(fd);
         if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
-            throw Error(Failure::failed, "the exporter was given no socket that listens");
+            throw Error(Failure::failed, "cannot listen: the exporter was given no socket for it");
     }
     const MHD_NotifyConnectionCallback noticed = [](void *self, MHD_Connection *which, void **state,
                                                     MHD_ConnectionNotificationCode what) {
@@ -137,7 +137,7 @@ Exporter::Exporter(Connection &connection, Machine &machine, std::size_t top,
                                    static_cast<unsigned int>(2 * most),
                                    MHD_OPTION_NOTIFY_CONNECTION, noticed, this, MHD_OPTION_END));
     if (!server_)
-        throw Error(Failure::failed, "the HTTP server does not start");
+        throw Error(Failure::failed, "cannot start the HTTP server");
 }
 
 std::vector<int> Exporter::fds() const {
@@ -307,7 +307,8 @@ int listen_at_path(const std::string &path) {
     if (lstat(path.c_str(), &there) == 0) {
         if (!S_ISSOCK(there.st_mode))
             throw Error(Failure::failed,
-                        fmt::format("{} is there already, and is no socket", printable(path)));
+                        fmt::format("cannot listen at {}: it is there already, and no socket",
+                                    printable(path)));
         unlink(path.c_str());
     }
     const int fd = listen_at(address, path);

@@ -83,7 +83,7 @@ void serve(umacct::Connection &connection, umacct::Machine &machine, const Optio
 
         if (poll(files.data(), files.size(), std::max(0, static_cast<int>(patience.count()))) < 0 &&
             errno != EINTR)
-            throw umacct::Error(umacct::Failure::failed, "poll failed");
+            throw umacct::Error(umacct::Failure::failed, "cannot wait for clients");
         exporter.run();
         sd_notify(0, "WATCHDOG=1");
     }

@@ -155,7 +155,8 @@ void secure(HttpAnswer &answer) {
 std::string read_token(const std::filesystem::path &file) {
     const FileDescriptor in(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     const auto refuse = [&](const std::string &why, const char *hint = "") {
-        return Error(Failure::failed, fmt::format("page_token: {}: {}", file.string(), why), hint);
+        return Error(Failure::failed,
+                     fmt::format("page_token: cannot use {}: {}", file.string(), why), hint);
     };
 
     struct stat about {};

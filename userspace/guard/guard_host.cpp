@@ -349,7 +349,7 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
         } catch (const Error &error) {
             if (action.step == GuardStep::freeze && !action.undo)
                 std::erase(frozen_, action.path());
-            line = fmt::format("guard can't {}: {}", action.text(), error.what());
+            line = fmt::format("guard: cannot {}: {}", action.text(), error.what());
             failed = true;
         }
         if (action.again)
@@ -468,7 +468,9 @@ void GuardHost::write_state() const {
     for (const std::string &path : frozen_)
         text += fmt::format("frozen {}\n", path);
     if (const int code = replace_file(state_, text))
-        throw Error(failure_of(code), fmt::format("{} can't be written", state_.string()),
+        throw Error(failure_of(code),
+                    fmt::format("cannot write {}: {}", state_.string(),
+                                std::generic_category().message(code)),
                     "what is done must be undone one day, so it is not done");
 }
 
@@ -485,7 +487,7 @@ void GuardHost::recover() {
         try {
             perform(action);
         } catch (const Error &error) {
-            line = fmt::format("guard can't undo it: {}: {}", done, error.what());
+            line = fmt::format("guard: cannot undo it: {}: {}", done, error.what());
             failed = true;
         }
         tell_(event_of(action, line, failed, false), line, failed);

@@ -90,7 +90,7 @@ Found find(const std::string &config) {
     });
 
     if (!is_json)
-        throw Error(Failure::failed, "the bundle's config.json is not JSON");
+        throw Error(Failure::failed, "cannot read the bundle's config.json: it is not JSON");
     if (!wrong.empty())
         throw Error(Failure::usage,
                     fmt::format("the annotation {} is not a text", printable(wrong)));

@@ -41,7 +41,7 @@ ContainerCgroup::ContainerCgroup(const Cgroups &cgroups, const std::filesystem::
     const std::string own = cgroups.of_self();
 
     if (process_.get() < 0)
-        throw Error(failure_of(errno), fmt::format("its process {}: {}", state.pid,
+        throw Error(failure_of(errno), fmt::format("cannot find its process {}: {}", state.pid,
                                                    std::generic_category().message(errno)));
     inner_ = read_path();
     // To set something on the runtime's own would be for all of its containers.

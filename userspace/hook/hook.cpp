@@ -68,7 +68,8 @@ public:
             if (cgroup.is_still_it())
                 return;
         }
-        throw Error(Failure::failed, "it is moved from cgroup to cgroup while it is started");
+        throw Error(Failure::failed,
+                    "cannot find its cgroup: it is moved from one to another while it starts");
     }
 
 private:
@@ -108,7 +109,7 @@ private:
         if (!contract.empty()) {
             if (const int code = write_contract(machine_.cgroups(), cgroup.path(), contract))
                 throw Error(failure_of(code),
-                            fmt::format("what it asks for can't be kept with its cgroup: {}",
+                            fmt::format("cannot keep what it asks for with its cgroup: {}",
                                         std::generic_category().message(code)));
         }
         const ContractLock lock(machine_.root(), ContractLock::Setter::hook);

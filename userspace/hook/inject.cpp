@@ -43,7 +43,7 @@ std::optional<std::string> value_of(std::string_view option, const std::vector<s
 }
 
 [[noreturn]] void throw_config(const char *what) {
-    throw Error(Failure::failed, fmt::format("the bundle's config.json: {}", what));
+    throw Error(Failure::failed, fmt::format("cannot change the bundle's config.json: {}", what));
 }
 
 /// A member of that type; made where there is none.

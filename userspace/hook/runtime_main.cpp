@@ -33,7 +33,8 @@ std::string hook_path() {
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
 
     if (error)
-        throw Error(Failure::failed, fmt::format("/proc/self/exe: {}", error.message()));
+        throw Error(Failure::failed,
+                    fmt::format("cannot read /proc/self/exe: {}", error.message()));
     return (self.parent_path() / "umacct-hook").string();
 }
 
@@ -47,7 +48,7 @@ void add_hook(const RuntimeCall &call) {
         return;
     if (const int code = umacct::replace_file_of_others(*call.bundle / "config.json", *text))
         throw Error(umacct::failure_of(code),
-                    fmt::format("{}/config.json can't be written: {}", call.bundle->string(),
+                    fmt::format("cannot write {}/config.json: {}", call.bundle->string(),
                                 std::generic_category().message(code)));
 }
 
@@ -61,7 +62,7 @@ void add_hook(const RuntimeCall &call) {
         pointers.push_back(word.data());
     pointers.push_back(nullptr);
     execvp(pointers.front(), pointers.data());
-    throw Error(Failure::missing, fmt::format("the runtime {} can't be run: {}", call.runtime,
+    throw Error(Failure::missing, fmt::format("cannot run the runtime {}: {}", call.runtime,
                                               std::generic_category().message(errno)));
 }
 

@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t longest_id = 1024; ///< the kernel takes no file name of half of it
 
 [[noreturn]] void throw_state(const std::string &what) {
-    throw Error(Failure::failed, fmt::format("the container's state on standard input {}", what),
+    throw Error(Failure::failed,
+                fmt::format("cannot read the container's state on standard input: it {}", what),
                 "umacct-hook is an OCI createRuntime hook: a container runtime runs it");
 }
 
@@ -63,9 +64,10 @@ std::string read_config(const std::filesystem::path &bundle) {
     auto text = read_state_file(file);
 
     if (!text)
-        throw Error(Failure::failed,
-                    fmt::format("{} can't be read, or is not a regular file of at most 8 MiB",
-                                printable(file.string())));
+        throw Error(
+            Failure::failed,
+            fmt::format("cannot read {}: it is missing, or no regular file of at most 8 MiB",
+                        printable(file.string())));
     return std::move(*text);
 }
 

@@ -81,7 +81,7 @@ v1beta1::AllocateResponse allocate(const Offer &offer, const v1beta1::AllocateRe
     std::vector<bool> taken(offer.devices());
 
     if (!offer.healthy())
-        throw Error(Failure::failed, fmt::format("no limit would hold: {}", offer.why_not));
+        throw Error(Failure::failed, fmt::format("cannot limit a container: {}", offer.why_not));
     for (const auto &container : request.container_requests()) {
         auto &has = *response.add_container_responses();
 

@@ -100,7 +100,7 @@ public:
             const std::chrono::milliseconds patience = again ? register_again : look_again;
             if (poll(files.data(), files.size(), static_cast<int>(patience.count())) < 0 &&
                 errno != EINTR)
-                throw Error(Failure::failed, "poll failed");
+                throw Error(Failure::failed, "cannot wait for kubelet");
             drain(folder_.get());
             look();
         }

@@ -162,7 +162,8 @@ ContractLock::ContractLock(const std::filesystem::path &root, Setter who)
         // That a hook hangs is no reason to set nothing.
         if (who == Setter::daemon)
             return;
-        throw Error(Failure::failed, fmt::format("/{} is held for seconds", contract_lock_file),
+        throw Error(Failure::failed,
+                    fmt::format("cannot lock /{}: another holds it", contract_lock_file),
                     "is umacctd stopped? See 'systemctl status umacctd'");
     }
 }

@@ -517,8 +517,7 @@ TEST_F(NextStart, WhereItCannotBeWrittenLimitsHoldAllTheSame) {
     EXPECT_EQ(account("/b").hard, 3 * gib);
     EXPECT_EQ(std::ranges::count_if(told_,
                                     [](const std::string &line) {
-                                        return line.find("set can't be written") !=
-                                               std::string::npos;
+                                        return line.find("cannot write ") != std::string::npos;
                                     }),
               1);
 }

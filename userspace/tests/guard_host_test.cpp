@@ -332,7 +332,7 @@ TEST_F(GuardHostTest, WhatCannotBeDoneIsToldAndTheRestGoesOn) {
     std::filesystem::remove(sandbox_.cgroup_mount() / "system.slice/llm.service/cgroup.freeze");
     leak(policy({GuardStep::freeze, GuardStep::kill}));
     ASSERT_EQ(told_.size(), 1U);
-    EXPECT_EQ(told_[0].substr(0, 18), "guard can't freeze") << told_[0];
+    EXPECT_EQ(told_[0].substr(0, 20), "guard: cannot freeze") << told_[0];
     host_.run();
     EXPECT_EQ(file(service, "cgroup.kill"), "1");
 }

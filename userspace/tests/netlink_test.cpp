@@ -59,14 +59,14 @@ TEST(Netlink, WhereASandboxRefusesItThatIsAnErrorWithAHint) {
     for (const int code : {EAFNOSUPPORT, EPROTONOSUPPORT, EPERM, EACCES}) {
         const std::string told = told_of(code);
 
-        EXPECT_EQ(told.find("4: a netlink socket is refused: "), 0U) << told;
+        EXPECT_EQ(told.find("4: cannot open a netlink socket: "), 0U) << told;
         EXPECT_NE(told.find("RestrictAddressFamilies"), std::string::npos) << told;
     }
 }
 
 TEST(Netlink, WhatIsNoRefusalIsNotToldAsOne) {
-    EXPECT_EQ(told_of(EMFILE), "1: opening a netlink socket: Too many open files; ");
-    EXPECT_EQ(told_of(ENOMEM), "1: opening a netlink socket: Cannot allocate memory; ");
+    EXPECT_EQ(told_of(EMFILE), "1: cannot open a netlink socket: Too many open files; ");
+    EXPECT_EQ(told_of(ENOMEM), "1: cannot open a netlink socket: Cannot allocate memory; ");
 }
 
 } // namespace

@@ -153,23 +153,24 @@ TEST_F(ScopeTest, IsWhereSystemdMovedTheCommandTo) {
 
 TEST_F(ScopeTest, WhoMayNotIsToldSoAtOnce) {
     start_systemd(Manner::refuses);
-    EXPECT_EQ(error(Failure::permission), "starting the scope x.scope: Not yours.");
+    EXPECT_EQ(error(Failure::permission), "cannot start the scope x.scope: Not yours.");
 }
 
 TEST_F(ScopeTest, AJobThatFailsIsAnError) {
     start_systemd(Manner::fails);
-    EXPECT_EQ(error(Failure::failed), "starting the scope x.scope: the job is failed");
+    EXPECT_EQ(error(Failure::failed), "cannot start the scope x.scope: the job is failed");
 }
 
 TEST_F(ScopeTest, ACommandThatWasNotMovedIsAnError) {
     start_systemd(Manner::forgets);
-    EXPECT_EQ(error(Failure::failed), "systemd did not move the command to x.scope");
+    EXPECT_EQ(error(Failure::failed),
+              "cannot move the command to x.scope: systemd left it where it was");
 }
 
 TEST_F(ScopeTest, WithoutSystemdOnTheBusIsAnError) {
     const std::string text = error(Failure::failed);
 
-    EXPECT_TRUE(text.starts_with("starting the scope x.scope: ")) << text;
+    EXPECT_TRUE(text.starts_with("cannot start the scope x.scope: ")) << text;
 }
 
 } // namespace

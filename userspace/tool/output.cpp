@@ -48,7 +48,7 @@ void Output::warn_if_degraded(const Status &status) const {
 
 void Output::flush() const {
     if (!out.flush())
-        throw Error(Failure::failed, "the output could not be written");
+        throw Error(Failure::failed, "cannot write the output");
 }
 
 } // namespace umacct::tool

@@ -241,7 +241,7 @@ check "the unit lets it give back page cache, and compact" eventually has_said \
 floor=$(($(obtainable_mib) / 2))
 printf '[guard]\nfloor = "%dM"\nfor = "1ms"\nsteps = ["freeze"]\n' $floor >/etc/umacct.toml
 check "a guard is asked for in umacctd's policy" systemctl reload umacctd.service
-check "umacctd says that its unit is not made for a guard" eventually has_said "^guard: cgroups can't be written to"
+check "umacctd says that its unit is not made for a guard" eventually has_said "^guard: cannot write to cgroups"
 mkdir /run/systemd/system/umacctd.service.d
 cp /usr/share/umacct/umacctd-guard.conf /run/systemd/system/umacctd.service.d/
 systemctl daemon-reload

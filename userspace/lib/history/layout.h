@@ -11,7 +11,7 @@ namespace umacct::history {
 /// Below the root.
 constexpr const char *folder = "var/lib/umacctd";
 constexpr const char *file_name = "history.db";
-constexpr const char *without_sqlite = "there is no history";
+constexpr const char *without_sqlite = "cannot write the history";
 
 /// Of the file with its log, in bytes.
 constexpr std::int64_t size_bound = 64LL << 20;

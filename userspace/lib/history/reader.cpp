@@ -29,7 +29,7 @@ std::filesystem::path file_below(const std::filesystem::path &root) {
                     fmt::format("cannot read {}: permission denied", file.string()),
                     "it has what all users' programs held: it takes root");
     throw Error(Failure::missing,
-                fmt::format("there is no history: {}: {}", file.string(),
+                fmt::format("cannot read the history {}: {}", file.string(),
                             std::generic_category().message(errno)),
                 "umacctd records it: systemctl enable --now umacctd");
 }
@@ -56,13 +56,14 @@ std::string text_of(const Statement &row, int column) {
 } // namespace
 
 Reader::Reader(const std::filesystem::path &root)
-    : lib_("the history cannot be read"), database_(open_history(lib_, file_below(root))) {
+    : lib_("cannot read the history"), database_(open_history(lib_, file_below(root))) {
     const std::int64_t version = database_.number("PRAGMA user_version");
 
     if (version != layout_version)
-        throw Error(Failure::failed,
-                    fmt::format("the history has layout {}, and this umacct knows {}", version,
-                                layout_version));
+        throw Error(
+            Failure::failed,
+            fmt::format("cannot read the history: it has layout {}, and this umacct knows {}",
+                        version, layout_version));
 }
 
 std::vector<Boot> Reader::boots() {

@@ -30,7 +30,7 @@ std::uint64_t take(std::string_view &from) {
         if ((byte & 0x80U) == 0)
             return number;
     }
-    throw Error(Failure::failed, "a record of the history is damaged");
+    throw Error(Failure::failed, "cannot read a record of the history: it is damaged");
 }
 
 /// Small for a small difference, whatever its sign.

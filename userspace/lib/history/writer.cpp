@@ -96,7 +96,7 @@ void Writer::open_or_set_aside() {
     for (const char *part : {"-wal", "-shm", ""}) {
         std::filesystem::rename(with_suffix(file_, part), with_suffix(aside, part), error);
         if (error && *part == '\0')
-            throw Error(Failure::failed, fmt::format("{}: {}; it cannot be set aside: {}",
+            throw Error(Failure::failed, fmt::format("cannot set {} aside, where {}: {}",
                                                      file_.string(), why, error.message()));
     }
     tell_(fmt::format("history: {} is set aside as {}: {}", file_.string(), aside.string(), why));

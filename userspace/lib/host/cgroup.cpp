@@ -202,7 +202,7 @@ int Cgroups::try_write(std::string_view path, const char *file, std::string_view
 
 void Cgroups::write(std::string_view path, const char *file, std::string_view text) const {
     if (const int code = try_write(path, file, text))
-        throw Error(failure_of(code), fmt::format("writing {} of cgroup {}: {}", file, path,
+        throw Error(failure_of(code), fmt::format("cannot write {} of cgroup {}: {}", file, path,
                                                   std::generic_category().message(code)));
 }
 

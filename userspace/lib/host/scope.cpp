@@ -29,7 +29,7 @@ constexpr int poll_attempts = 500;
 constexpr auto longest_wait = 10s;
 
 struct Libsystemd {
-    Library library{"libsystemd.so.0", "systemd can't be asked"};
+    Library library{"libsystemd.so.0", "cannot ask systemd"};
     decltype(&sd_bus_open_system) open_system = library.find("sd_bus_open_system");
     decltype(&sd_bus_flush_close_unref) close = library.find("sd_bus_flush_close_unref");
     decltype(&sd_bus_match_signal) match_signal = library.find("sd_bus_match_signal");
@@ -130,7 +130,7 @@ private:
 std::string start_scope(const Cgroups &cgroups, const std::string &name,
                         const std::string &description, const std::vector<pid_t> &members) {
     const std::string unit = name + ".scope";
-    const std::string doing = "starting the scope " + unit;
+    const std::string doing = "cannot start the scope " + unit;
     const std::vector<std::uint32_t> pids(members.begin(), members.end());
     sd_bus *opened = nullptr;
     sd_bus_message *made = nullptr;
@@ -169,7 +169,9 @@ std::string start_scope(const Cgroups &cgroups, const std::string &name,
                     fmt::format("'systemctl status {}' may say more", unit));
     std::string path = cgroups.of_pid(pids.front()).value_or("");
     if (base_name(path) != unit)
-        throw Error(Failure::failed, fmt::format("systemd did not move the command to {}", unit));
+        throw Error(
+            Failure::failed,
+            fmt::format("cannot move the command to {}: systemd left it where it was", unit));
     return path;
 }
 
@@ -193,15 +195,17 @@ std::string make_directory(const Cgroups &cgroups, const std::string &name,
     const auto directory = cgroups.directory(path);
 
     if (!directory)
-        throw Error(Failure::failed, "the cgroup file system shows another part of the hierarchy",
-                    "run it outside the container");
+        throw Error(
+            Failure::failed,
+            "cannot make a cgroup: the cgroup file system shows another part of the hierarchy",
+            "run it outside the container");
     if (mkdir(directory->c_str(), 0755) != 0) {
         const bool permission = failure_of(errno) == Failure::permission || errno == EROFS;
 
-        throw Error(
-            permission ? Failure::permission : Failure::failed,
-            fmt::format("making the cgroup {}: {}", path, std::generic_category().message(errno)),
-            permission ? "run it as root on the host" : "");
+        throw Error(permission ? Failure::permission : Failure::failed,
+                    fmt::format("cannot make the cgroup {}: {}", path,
+                                std::generic_category().message(errno)),
+                    permission ? "run it as root on the host" : "");
     }
     try {
         for (const pid_t pid : members)

@@ -57,8 +57,9 @@ Instance::Instance(const fs::path &root)
     if (file_.get() >= 0 && (code == EAGAIN || code == EACCES))
         throw Error(Failure::failed, "umacctd is already running",
                     "see 'systemctl status umacctd'");
-    throw Error(failure_of(code), fmt::format("{}: {}", (folder_of(root) / "lock").string(),
-                                              std::generic_category().message(code)));
+    throw Error(failure_of(code),
+                fmt::format("cannot lock {}: {}", (folder_of(root) / "lock").string(),
+                            std::generic_category().message(code)));
 }
 
 std::optional<pid_t> Instance::running(const fs::path &root) {
@@ -66,7 +67,8 @@ std::optional<pid_t> Instance::running(const fs::path &root) {
     struct flock lock = whole_file();
 
     if (file.get() < 0 && failure_of(errno) == Failure::permission)
-        throw Error(Failure::permission, "only root can see whether umacctd is running");
+        throw Error(Failure::permission, "cannot see whether umacctd is running: permission denied",
+                    "it takes root");
     // To ask is to say which lock one would take.
     if (file.get() < 0 || fcntl(file.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ||
         lock.l_pid <= 0)

@@ -35,10 +35,10 @@ int write_to(const fs::path &file, const std::string &text) {
 }
 
 [[noreturn]] void throw_errno(const char *what, const fs::path &file, int code) {
-    throw Error(
-        failure_of(code),
-        fmt::format("{}: {}: {}", what, file.string(), std::generic_category().message(code)),
-        failure_of(code) == Failure::permission ? "it takes root" : "");
+    throw Error(failure_of(code),
+                fmt::format("cannot {} by {}: {}", what, file.string(),
+                            std::generic_category().message(code)),
+                failure_of(code) == Failure::permission ? "it takes root" : "");
 }
 
 } // namespace
@@ -50,7 +50,8 @@ bool Reclaimer::reclaim(std::uint64_t bytes) {
     const auto directory = cgroups_.directory("/");
 
     if (!directory)
-        throw Error(Failure::failed, "the root of the cgroup hierarchy is not to be seen here",
+        throw Error(Failure::failed,
+                    "cannot reclaim memory: the root of the cgroup hierarchy is not visible here",
                     "run it outside of containers");
     const fs::path file = *directory / "memory.reclaim";
     int code = EINVAL;
@@ -66,7 +67,7 @@ bool Reclaimer::reclaim(std::uint64_t bytes) {
     if (anonymous_ || !takes_swappiness_)
         code = write_to(file, std::to_string(bytes));
     if (code != 0 && code != EAGAIN)
-        throw_errno("giving memory back", file, code);
+        throw_errno("reclaim memory", file, code);
     empty_cpu_lists();
     return code == 0;
 }
@@ -96,7 +97,7 @@ void Reclaimer::compact() const {
         files.push_back(proc_ / "sys/vm/compact_memory");
     for (const fs::path &file : files) {
         if (const int code = write_to(file, "1"))
-            throw_errno("compaction", file, code);
+            throw_errno("compact memory", file, code);
     }
     empty_cpu_lists();
 }

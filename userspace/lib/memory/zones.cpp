@@ -228,7 +228,9 @@ Zones::Zones(std::istream &zoneinfo, std::istream &buddyinfo, std::istream &page
         return is_for_driver(zone.name) && !zone.blocks.empty();
     });
     if (zones_.empty())
-        throw Error(Failure::failed, "/proc/zoneinfo and buddyinfo have no zone for the driver",
+        throw Error(Failure::failed,
+                    "cannot read the zones of memory: /proc/zoneinfo and buddyinfo have none for "
+                    "the driver",
                     "umacct reads from procfs what is free: is /proc mounted?");
 }
 

@@ -25,7 +25,7 @@ static_assert(UMACCT_A_STATUS_MAX <= most_attributes && UMACCT_A_ACCOUNT_MAX <= 
               UMACCT_A_HOOK_MAX <= most_attributes);
 
 [[noreturn]] void throw_malformed() {
-    throw Error(Failure::failed, "the module sent an answer that can't be read",
+    throw Error(Failure::failed, "cannot read the module's answer: it is malformed",
                 "the tool and the module may not fit together: compare 'umacct --version'");
 }
 

@@ -52,9 +52,9 @@ using Buffer = std::unique_ptr<unsigned char, BufferFree>;
 }
 
 /// libnl folds errno values together; the one it met is still in errno.
-[[noreturn]] void throw_socket(const char *doing) {
+[[noreturn]] void throw_socket(const char *what) {
     throw Error(Failure::failed,
-                std::string(doing) + ": " + std::generic_category().message(errno));
+                std::string("cannot ") + what + ": " + std::generic_category().message(errno));
 }
 
 /// What sandboxes answer to who asks for a netlink socket. All else that may fail has nothing
@@ -71,9 +71,9 @@ Socket open_socket() {
         throw std::bad_alloc();
     if (genl_connect(socket.get()) < 0) {
         if (!is_kept_away(errno))
-            throw_socket("opening a netlink socket");
+            throw_socket("open a netlink socket");
         throw Error(Failure::permission,
-                    "a netlink socket is refused: " + std::generic_category().message(errno),
+                    "cannot open a netlink socket: " + std::generic_category().message(errno),
                     "the module is asked over netlink: where a sandbox keeps it away, allow it "
                     "(in a systemd service, RestrictAddressFamilies=AF_NETLINK)");
     }
@@ -131,7 +131,7 @@ void check_ack(const nlmsghdr *header, const Payload &request) {
     const auto *error = static_cast<const nlmsgerr *>(nlmsg_data(header));
 
     if (nlmsg_datalen(header) < static_cast<int>(sizeof(*error)))
-        throw Error(Failure::failed, "the kernel sent a truncated netlink message");
+        throw Error(Failure::failed, "cannot read the kernel's answer: it is truncated");
     if (error->error == 0)
         return;
 
@@ -246,15 +246,17 @@ public:
             genl_ctrl_resolve_grp(events.get(), UMACCT_FAMILY_NAME, UMACCT_MCGRP_EVENTS);
 
         if (group < 0 || !in_initial_network_namespace())
-            throw Error(Failure::failed, "the module's events can't be heard here",
-                        "watch from the host's own network namespace");
+            throw Error(
+                Failure::failed,
+                "cannot receive the module's events: they reach only the initial network namespace",
+                "watch from the host's own network namespace");
         // The default buffer holds a few hundred events; a burst of refusals is more.
         nl_socket_set_buffer_size(events.get(), event_buffer_bytes, 0);
         nl_socket_disable_seq_check(events.get());
         if (nl_socket_add_membership(events.get(), group) < 0) {
             if (failure_of(errno) == Failure::permission)
                 throw RequestError(EPERM, "listening to events takes CAP_NET_ADMIN", 0);
-            throw_socket("joining the group of events");
+            throw_socket("join the group of events");
         }
         // The controller's own group: it says when the module goes away.
         nl_socket_add_membership(events.get(), GENL_ID_CTRL);
@@ -280,7 +282,7 @@ public:
         if (size == -NLE_NOMEM)
             received.overrun = true;
         else if (size < 0 && size != -NLE_AGAIN && size != -NLE_INTR)
-            throw_socket("reading events");
+            throw_socket("read events");
         return received;
     }
 
@@ -326,7 +328,7 @@ private:
                 }
             });
             if (size < 0 && size != -NLE_INTR)
-                throw_socket("reading the module's answer");
+                throw_socket("read the module's answer");
         }
         return interrupted;
     }
@@ -343,7 +345,7 @@ private:
                          attributes.size(), NLMSG_ALIGNTO) < 0)
             throw std::bad_alloc();
         if (nl_send_auto(socket_.get(), message.get()) < 0)
-            throw_socket("asking the module");
+            throw_socket("ask the module");
         return nlmsg_hdr(message.get())->nlmsg_seq;
     }
 
@@ -359,7 +361,7 @@ public:
         // Its group has the number of the family itself, in every kernel.
         if (nl_socket_add_membership(socket_.get(), GENL_ID_CTRL) < 0 ||
             nl_socket_set_nonblocking(socket_.get()) < 0)
-            throw_socket("listening for the module");
+            throw_socket("listen for the module");
         family_ = std::max(resolve(), -1);
     }
 
@@ -376,7 +378,7 @@ public:
             if (size == -NLE_NOMEM)
                 news.overrun = true;
             else if (size < 0 && size != -NLE_AGAIN && size != -NLE_INTR)
-                throw_socket("listening for the module");
+                throw_socket("listen for the module");
         }
         // What was lost shows in the number: the kernel gives each family another.
         if (news.overrun)

@@ -75,7 +75,7 @@ public:
         decltype(umacct_observer_end) *function = library_.find("umacct_observer_end");
 
         if (const int code = -function(folder); code != 0 && code != ENOENT)
-            throw Error(failure_of(code), fmt::format("{} can't be removed: {}", folder,
+            throw Error(failure_of(code), fmt::format("cannot remove {}: {}", folder,
                                                       std::generic_category().message(code)));
     }
 
@@ -135,9 +135,10 @@ bool in_initial_pid_namespace() {
 
 void check_caller() {
     if (geteuid() != 0)
-        throw Error(Failure::permission, "only root may have the observer begin or end");
+        throw Error(Failure::permission, "cannot start or stop the observer: permission denied",
+                    "it takes root");
     if (!in_initial_pid_namespace())
-        throw Error(Failure::permission, "the observer works outside of containers alone");
+        throw Error(Failure::permission, "cannot start or stop the observer: this is a container");
 }
 
 [[noreturn]] void refuse() {
@@ -157,7 +158,7 @@ public:
         auto clients = map_rows<observer_client_key, observer_client>(maps.at().clients);
 
         if (!accounts || !clients)
-            throw Error(Failure::failed, fmt::format("the observer's maps can't be read: {}",
+            throw Error(Failure::failed, fmt::format("cannot read the observer's maps: {}",
                                                      std::generic_category().message(errno)));
         rows_ = AccountRows(accounts->begin(), accounts->end());
         clients_ = std::move(*clients);

@@ -556,7 +556,7 @@ void read_file(const std::filesystem::path &file, Policy &policy, Diagnostics &d
     std::ostringstream text;
 
     if (!in || !(in.peek() == std::ifstream::traits_type::eof() || text << in.rdbuf())) {
-        diagnostics.push_back({{.file = file.string()}, "it can't be read"});
+        diagnostics.push_back({{.file = file.string()}, "cannot read it"});
         return;
     }
     read_text(text.str(), file.string(), policy, diagnostics);

@@ -2,9 +2,11 @@
 #include "tool/audit/statement.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -277,7 +279,9 @@ Json read_earlier(const std::string &file) {
     std::ifstream text(file);
 
     if (!text)
-        throw Error(Failure::failed, fmt::format("--diff: '{}' can't be read", file),
+        throw Error(Failure::failed,
+                    fmt::format("--diff: cannot read '{}': {}", file,
+                                std::generic_category().message(errno)),
                     "it takes a file that 'umacct audit --json' wrote");
 
     Json earlier = Json::parse(text, nullptr, false);
@@ -543,7 +547,9 @@ void write_svg(const Machine &machine, const Output &output, const std::string &
     std::ofstream out(file);
     print_svg(out, machine.owners(), audit.machine, audit.cgroups);
     if (!out.flush())
-        throw Error(Failure::failed, fmt::format("--svg: '{}' can't be written", file),
+        throw Error(Failure::failed,
+                    fmt::format("--svg: cannot write '{}': {}", file,
+                                std::generic_category().message(errno)),
                     "name a file in a directory that you may write to");
 }
 

@@ -89,7 +89,7 @@ void remove_file(const fs::path &file) {
     fs::remove(file, error);
     if (error)
         throw Error(failure_of(error.value()),
-                    fmt::format("{} can't be removed: {}", file.string(), error.message()),
+                    fmt::format("cannot remove {}: {}", file.string(), error.message()),
                     "it takes root");
     // Folders that are empty then were made for it. The first that isn't ends this.
     fs::path folder = file.parent_path();
@@ -107,7 +107,7 @@ void write_edit(const Edit &edit) {
         return remove_file(file);
     if (const int code = replace_file_of_others(file, *edit.after))
         throw Error(failure_of(code),
-                    fmt::format("{} can't be written: {}", file.string(),
+                    fmt::format("cannot write {}: {}", file.string(),
                                 std::generic_category().message(code)),
                     "it takes root");
 }
@@ -153,7 +153,9 @@ std::optional<std::string> read_text(const fs::path &file) {
     errno = 0;
     std::ifstream in(file, std::ios::binary);
     if (!in || !(in.peek() == std::ifstream::traits_type::eof() || text << in.rdbuf()))
-        throw Error(failure_of(errno), fmt::format("{} can't be read", file.string()),
+        throw Error(failure_of(errno),
+                    fmt::format("cannot read {}: {}", file.string(),
+                                std::generic_category().message(errno)),
                     "it takes root");
     return text.str();
 }

@@ -65,7 +65,7 @@ void link_to(const fs::path &link, const fs::path &target) {
         fs::rename(next, link, error);
     if (error)
         throw Error(failure_of(error.value()),
-                    fmt::format("{} can't be made: {}", link.string(), error.message()));
+                    fmt::format("cannot make {}: {}", link.string(), error.message()));
 }
 
 } // namespace
@@ -122,7 +122,7 @@ void make_place(const fs::path &place, const fs::path &library, const fs::path &
     fs::create_directories(place, error);
     if (error)
         throw Error(failure_of(error.value()),
-                    fmt::format("{} can't be made: {}", place.string(), error.message()));
+                    fmt::format("cannot make {}: {}", place.string(), error.message()));
     // Last comes the name that is looked for.
     link_to(place / real_name, real);
     for (const char *name : names_of_ours)

@@ -107,7 +107,7 @@ Queued enroll(const fs::path &root) {
         return queued;
     }
     if (geteuid() != 0)
-        throw Error(Failure::permission, "only root may have a key enrolled",
+        throw Error(Failure::permission, "cannot enrol a key: permission denied",
                     "sudo umacct setup secure-boot");
     if (state.certificate.empty()) {
         queued.files = make_key(root);

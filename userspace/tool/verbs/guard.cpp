@@ -31,13 +31,14 @@ std::optional<Json> read_ranking(const std::filesystem::path &root) {
     std::ostringstream text;
 
     if (!in && failure_of(errno) == Failure::permission)
-        throw Error(Failure::permission, "only root can see what the guard sees");
+        throw Error(Failure::permission, "cannot see what the guard sees: permission denied",
+                    "it takes root");
     if (!in)
         return std::nullopt;
     text << in.rdbuf();
     Json ranking = Json::parse(text.str(), nullptr, false);
     if (!ranking.is_object())
-        throw Error(Failure::failed, fmt::format("{} is broken", file.string()),
+        throw Error(Failure::failed, fmt::format("cannot read {}: it is damaged", file.string()),
                     "umacctd writes it anew within seconds");
     return ranking;
 }

@@ -59,7 +59,9 @@ void write_setting(const fs::path &root, const Setting &setting) {
 
     if (const int code = replace_file(
             file, "# By 'umacct headroom', until the machine's next start.\n[machine]\n" + value))
-        throw Error(failure_of(code), fmt::format("{} can't be written", file.string()),
+        throw Error(failure_of(code),
+                    fmt::format("cannot write {}: {}", file.string(),
+                                std::generic_category().message(code)),
                     "it takes root");
 }
 
@@ -107,7 +109,9 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
         known = false;
     }
     if (options.size && daemon && kill(*daemon, SIGHUP) != 0)
-        throw Error(failure_of(errno), fmt::format("umacctd ({}) can't be told", *daemon),
+        throw Error(failure_of(errno),
+                    fmt::format("cannot tell umacctd ({}): {}", *daemon,
+                                std::generic_category().message(errno)),
                     "it takes root");
 
     const Need need = need_of(setting.bytes, setting.block);

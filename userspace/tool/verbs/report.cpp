@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -241,7 +243,7 @@ std::string draw(Session &session, const Options &options) {
     }
     if (options.svg || options.png) {
         if (!plot)
-            throw Error(Failure::failed, "there is nothing to draw: no sample is of that time",
+            throw Error(Failure::failed, "cannot draw a plot: no sample is of that time",
                         "without --svg and --png the report has the doctor's findings");
         print_plot(out, *plot, plot_title(*plot));
         return options.png ? png_of(out.str(), png_scale) : out.str();
@@ -280,7 +282,9 @@ int report(Session &session, const Options &options) {
     }
     std::ofstream out(options.file);
     if (!out.write(text.data(), static_cast<std::streamsize>(text.size())).flush())
-        throw Error(Failure::failed, fmt::format("'{}' can't be written", options.file),
+        throw Error(Failure::failed,
+                    fmt::format("cannot write '{}': {}", options.file,
+                                std::generic_category().message(errno)),
                     "name a file in a directory that you may write to");
     if (output.json)
         output.document({{"file", options.file},

@@ -29,7 +29,8 @@ int reserve(Session &session, const std::optional<std::string> &size) {
     Enforcement made;
 
     if (!size && !status.tells_all())
-        throw Error(Failure::permission, "the reserve is not visible to you", "it takes root");
+        throw Error(Failure::permission, "cannot read the reserve: it is not visible to you",
+                    "it takes root");
     if (size) {
         const std::uint64_t bytes = read_argument("SIZE", *size, [&](const std::string &text) {
             return text == "off" ? 0 : parse_machine_size(text, session.machine);

@@ -253,7 +253,7 @@ int run(Session &session, const Options &options) {
     if (const auto failure = command.release()) {
         if (*failure < 0)
             throw Error(Failure::permission,
-                        fmt::format("--user: becoming {}: {}", user->name,
+                        fmt::format("--user: cannot become {}: {}", user->name,
                                     std::generic_category().message(-*failure)));
         fmt::print(output.err, "umacct: {}: {}\n", printable(words.front()),
                    std::generic_category().message(*failure));

@@ -88,7 +88,8 @@ int save(Session &session) {
     if (output.json)
         throw Error(Failure::usage, "--json: a saved file is TOML", "see 'umacct limit --json'");
     if (!status.tells_all())
-        throw Error(Failure::permission, "what is set is not visible to you", "it takes root");
+        throw Error(Failure::permission, "cannot read what is set: it is not visible to you",
+                    "it takes root");
     fmt::print(output.out,
                "# By 'umacct save': what is set, for 'umacct restore', or as a policy.\n"
                "[machine]\nreserve = \"{}\"\ncharge = \"{}\"\n",
@@ -210,10 +211,11 @@ Plan plan_of(Session &session, const Status &status, const Policy &policy) {
 
         drop_same(change, now);
         if (change.charge == UMACCT_CHARGE_ON && !status.has(UMACCT_STATUS_CHARGE_READY))
-            throw Error(Failure::failed, fmt::format("{}: charging can't be switched on", path),
+            throw Error(Failure::failed,
+                        cannot_set("charge", path, "charging can't be switched on"),
                         status.charge_reason);
         if (change.view == true && !status.has(UMACCT_STATUS_VIEW_READY))
-            throw Error(Failure::failed, fmt::format("{}: views can't be switched on", path),
+            throw Error(Failure::failed, cannot_set("view", path, "views can't be switched on"),
                         "see 'umacct doctor'");
         if (change.empty())
             continue;
@@ -290,7 +292,8 @@ int restore(Session &session, const Options &options) {
     const Status status = module.status();
 
     if (!status.tells_all())
-        throw Error(Failure::permission, "what is set is not visible to you", "it takes root");
+        throw Error(Failure::permission, "cannot read what is set: it is not visible to you",
+                    "it takes root");
     const Plan plan = plan_of(session, status, policy);
     const Enforcement made = options.dry_run ? Enforcement() : make_it_so(module, status, plan);
     if (output.json)

@@ -97,7 +97,9 @@ Made set_up_nvml(const fs::path &root) {
                      nvml::find_real(root, search == nullptr ? "" : search));
     for (const Written &each : files_of_nvml(root)) {
         if (const int code = replace_file(each.file, each.text))
-            throw Error(failure_of(code), fmt::format("{} can't be written", each.file.string()),
+            throw Error(failure_of(code),
+                        fmt::format("cannot write {}: {}", each.file.string(),
+                                    std::generic_category().message(code)),
                         "it takes root");
         made.push_back(each.file.string());
     }
@@ -115,7 +117,7 @@ bool remove_file(const fs::path &file, const std::vector<fs::path> &folders) {
 
     if (error)
         throw Error(failure_of(error.value()),
-                    fmt::format("{} can't be removed: {}", file.string(), error.message()),
+                    fmt::format("cannot remove {}: {}", file.string(), error.message()),
                     "it takes root");
     for (const fs::path &folder : folders)
         if (was_there && folder.filename() != "profile.d")

@@ -79,7 +79,7 @@ public:
 
         if (status < 0)
             throw Error(Failure::failed,
-                        fmt::format("speaking to the driver as an unprivileged user: {}",
+                        fmt::format("cannot speak to the driver as an unprivileged user: {}",
                                     std::generic_category().message(-status)),
                         "is " RM_CONTROL_DEVICE " there, and readable and writable by everyone?");
         return {.bytes = static_cast<std::uint64_t>(held) * chunk,
@@ -190,7 +190,7 @@ void require(const Machine &machine, const Status &status, std::uint64_t size) {
         throw Error(Failure::missing, "the NVIDIA driver is not loaded", "modprobe nvidia");
     if (status.driver_state != UMACCT_DRIVER_HOOKED)
         throw Error(Failure::failed,
-                    fmt::format("umacct does not account driver {}: {}",
+                    fmt::format("cannot verify driver {}, which umacct does not account: {}",
                                 printable(status.driver_version), printable(status.reason)),
                     "see 'umacct doctor'");
     if (available < needed)
