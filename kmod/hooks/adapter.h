@@ -23,6 +23,15 @@ static __always_inline bool adapter_starts(void)
 	return unlikely(call) && call->initialising;
 }
 
+/*
+ * Is the current task loading nvidia-uvm? That has the driver below it make a client, which is there
+ * for as long as the module is.
+ */
+static inline bool loads_uvm(void)
+{
+	return READ_ONCE(driver_profile(HOOK_UVM)->loader) == current;
+}
+
 /**
  * kind_for_caller() - whom does the driver allocate for just now?
  * @module: the driver

@@ -262,12 +262,17 @@ static int module_notify(struct notifier_block *nb, unsigned long action, void *
 		return NOTIFY_DONE;
 	mutex_lock(&driver_mutex);
 	if (action == MODULE_STATE_COMING && !leaving &&
-	    umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
+	    umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT) {
 		attach(module, mod);
-	else if (action == MODULE_STATE_LIVE)
+		/* Its initialisation runs in this task. */
+		WRITE_ONCE(umacct_driver_profiles[module].loader, current);
+	} else if (action == MODULE_STATE_LIVE) {
+		WRITE_ONCE(umacct_driver_profiles[module].loader, NULL);
 		WRITE_ONCE(umacct_driver_profiles[module].live, true);
-	else if (action == MODULE_STATE_GOING)
+	} else if (action == MODULE_STATE_GOING) {
+		WRITE_ONCE(umacct_driver_profiles[module].loader, NULL);
 		detach(module);
+	}
 	mutex_unlock(&driver_mutex);
 	return NOTIFY_DONE;
 }

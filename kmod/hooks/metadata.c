@@ -88,7 +88,8 @@ bool umacct_metadata_begin(struct allocation *alloc, enum hook_module module, u6
 	*alloc = (struct allocation) {
 		.bytes = bytes,
 		.metadata = bytes,
-		.kind = kind_for_caller(module, ALLOCATION_METADATA),
+		.kind = loads_uvm() ? ALLOCATION_DRIVER :
+				      kind_for_caller(module, ALLOCATION_METADATA),
 		.uvm = module == HOOK_UVM,
 	};
 	return ledger_begin(alloc);

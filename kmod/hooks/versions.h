@@ -9,6 +9,7 @@
 #include "hooks/series.h"
 
 struct module;
+struct task_struct;
 
 /* Whose function a hook is on. The kernel itself is a driver that is always there. */
 enum hook_module {
@@ -24,6 +25,7 @@ enum hook_module {
  * @version: as the driver says it
  * @layouts: bits of enum driver_layout
  * @live: its initialisation is over: what it takes from now on is for those that ask
+ * @loader: until then, the task that loads it, if that was seen
  * @mask_seen: the driver has computed a mask for the page allocator, and
  * @native_charge: it had the kernel charge the pages by itself
  * @page_pools: the driver keeps freed pages in pools, or may do so
@@ -36,6 +38,7 @@ struct driver_profile {
 	char version[32];
 	unsigned int layouts;
 	bool live;
+	const struct task_struct *loader;
 	bool mask_seen;
 	bool native_charge;
 	bool page_pools;

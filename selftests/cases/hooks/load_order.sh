@@ -28,6 +28,8 @@ check "the driver is unloaded" unload_driver
 is "the status says that the driver is absent" "$(status_field driver_state)" absent
 check "the driver is loaded again" load_driver
 is "the status says that the driver is back" "$(status_field driver_state)" hooked
+is "what loading the driver took is not on the account of the program that loaded it" \
+	"$(umacct ps --json | grep -c '"comm":"insmod"')" 0
 counts "the driver loaded after umacct"
 
 rmmod umacct
