@@ -128,7 +128,8 @@ TEST(Statement, OfLittlePageCacheHalfStays) {
 TEST(Statement, ReadsZoneinfoAndVmstat) {
     std::istringstream zoneinfo(
         "Node 0, zone DMA\n  per-node stats\n      nr_inactive_anon 18\n  pages free 3840\n"
-        "        min 30\n        low 40\n        high 50\n        spanned 4095\n"
+        "        boost 100\n        min 130\n        low 140\n        high 150\n"
+        "        spanned 4095\n"
         "        managed 3840\n        protection: (0, 1790, 1790)\n"
         "  pagesets\n    cpu: 0\n              count: 12\n              high: 7\n"
         "    cpu: 1\n              count: 30\n              high: 7\n"
@@ -139,7 +140,7 @@ TEST(Statement, ReadsZoneinfoAndVmstat) {
     const Watermarks watermarks = Watermarks::read(zoneinfo, 4096);
 
     EXPECT_EQ(watermarks.free_lists, 42U * 4096);
-    EXPECT_EQ(watermarks.low, 440U * 4096);
+    EXPECT_EQ(watermarks.low, 540U * 4096);
     EXPECT_EQ(watermarks.reserve, (1840U + 300) * 4096); // no more than a zone has
     const VmCounters counters = VmCounters::read(vmstat);
     EXPECT_EQ(counters.pinned, 30U);

@@ -196,6 +196,7 @@ Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
 Watermarks Watermarks::read(std::istream &zoneinfo, std::uint64_t page) {
     Watermarks all;
     std::uint64_t managed = 0;
+    std::uint64_t boost = 0;
     std::uint64_t high = 0;
 
     for (std::string line; std::getline(zoneinfo, line);) {
@@ -206,10 +207,14 @@ Watermarks Watermarks::read(std::istream &zoneinfo, std::uint64_t page) {
         words >> key;
         if (key == "count:" && words >> pages) {
             all.free_lists += pages * page;
+        } else if (key == "boost" && words >> pages) {
+            boost = pages;
         } else if (key == "low" && words >> pages) {
             all.low += pages * page;
         } else if (key == "high" && words >> pages) {
-            high = pages;
+            // The kernel raises all three marks of a zone for a while, for want of large pieces;
+            // what it doesn't call available stays as it was.
+            high = without(pages, boost);
         } else if (key == "managed" && words >> pages) {
             managed = pages;
         } else if (key == "protection:") {
