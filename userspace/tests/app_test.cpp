@@ -364,6 +364,7 @@ TEST_F(App, NoneClearsAnySetting) {
 
     for_each_setting(
         [&](const auto &setting) { words.push_back(setting.policy + std::string("=none")); });
+    line.reserve(words.size());
     for (const std::string &word : words)
         line.push_back(word.c_str());
     EXPECT_EQ(run(line).code, 0);

@@ -119,8 +119,9 @@ void add_options(const CLI::App &app, Candidates &candidates) {
     }
 }
 
-/// What a setting may be, beside a size or a time.
-std::vector<std::string_view> words_for(SettingKind kind) {
+/// What a setting may be, beside a size or a time. clang 14 does not see that a generic lambda
+/// calls it.
+[[maybe_unused]] std::vector<std::string_view> words_for(SettingKind kind) {
     switch (kind) {
     case SettingKind::limit:
         return {"max", none_word};
