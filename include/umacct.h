@@ -19,9 +19,9 @@
  *    nobody's own, none. Their status has versions, states and reasons; USAGE,
  *    CHARGED, MANAGED and METADATA of that subtree; and no other number. The
  *    family answers in every network namespace.
- *  - What a view changes of /proc/meminfo, MEMORY_* of a status have as it is,
- *    whatever view the caller has: who decides by the machine's memory takes
- *    it from there.
+ *  - A view changes what /proc/meminfo says. MEMORY_* of a status are the
+ *    machine's own figures, whatever view the caller has: decisions about the
+ *    machine's memory go by them.
  *
  * Commands:
  *
@@ -30,17 +30,18 @@
  *               dump  [UMACCT_A_ACCOUNT_ID: this account's subtree only]
  *                     -> parents before children
  *  ACCOUNT_SET  do    UMACCT_A_ACCOUNT_ID and any of SOFT, HARD, THROTTLE,
- *                     VIEW, CHARGE; the account need not hold memory
+ *                     KEEP, VIEW, CHARGE: all of them or nothing is set; the
+ *                     account need not hold memory
  *                     -> ID, DRIVER_STATE and, if nothing enforces what was
- *                     set, REASON: with DRIVER_ABSENT it will be when the
- *                     driver comes
+ *                     set, REASON: with DRIVER_ABSENT it takes effect once the
+ *                     driver is loaded
  *  CLIENT_GET   dump  [UMACCT_A_CLIENT_ACCOUNT_ID: of this subtree only]
  *                     -> one UMACCT_A_CLIENT_* set per process and account
  *  CONFIG_SET   do    any of UMACCT_A_STATUS_RESERVE, _CHARGE_DEFAULT
  *                     -> DRIVER_STATE and REASON, as for ACCOUNT_SET
  *  RECLAIM      do    give back to the kernel what the driver's pools hold
- *                     -> RECLAIMED, and POOLS: what is left; -EOPNOTSUPP if it
- *                     isn't known how
+ *                     -> RECLAIMED, and POOLS: what is left; -EOPNOTSUPP if
+ *                     the driver's pools were not found
  *  EVENT_NTF    sent to the multicast group "events" of the initial network
  *               namespace (joining takes CAP_NET_ADMIN)
  */
@@ -109,7 +110,7 @@ enum umacct_status_flags {
 
 /* Whether the kernel's memory controller is charged */
 enum umacct_charge_mode {
-	/* as the nearest ancestor that says, else as the default */
+	/* as the nearest ancestor that sets it, else as the default */
 	UMACCT_CHARGE_INHERIT,
 	UMACCT_CHARGE_OFF,		/* not charged */
 	UMACCT_CHARGE_ON,		/* charged */
@@ -129,10 +130,10 @@ enum {
 	UMACCT_A_STATUS_UNSPEC,
 	UMACCT_A_STATUS_PAD,
 	UMACCT_A_STATUS_MODULE_VERSION,	/* string: the module's version */
-	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state: of the driver */
+	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state: state of the driver */
 	/* string: as the driver says it; absent without a driver */
 	UMACCT_A_STATUS_DRIVER_VERSION,
-	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state: of nvidia-uvm */
+	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state: state of nvidia-uvm */
 	/*
 	 * string: why the driver is not hooked, why nothing is enforced, or what is doubtful;
 	 * absent if there is none
@@ -162,7 +163,7 @@ enum {
 	UMACCT_A_STATUS_RESERVE,
 	UMACCT_A_STATUS_RESERVE_COUNT,	/* u64: allocations refused for the reserve */
 	/*
-	 * u32, enum umacct_charge_mode: what cgroups do that neither say nor inherit:
+	 * u32, enum umacct_charge_mode: charging of cgroups that neither set nor inherit it:
 	 * UMACCT_CHARGE_OFF or _ON
 	 */
 	UMACCT_A_STATUS_CHARGE_DEFAULT,
@@ -175,31 +176,34 @@ enum {
 	/* u64: allocations refused because memory ran out while their account was looked for */
 	UMACCT_A_STATUS_UNATTRIBUTED_COUNT,
 	/*
-	 * u64, bytes: memory that the driver could have: MemAvailable, less CMA and what
-	 * memory.min keeps, and pools
+	 * u64, bytes: memory that the driver could take: MemAvailable and its own pools, without
+	 * CMA and what memory.min protects
 	 */
 	UMACCT_A_STATUS_AVAILABLE,
 	/* u64, bytes: freed memory that the driver keeps in its pools; absent if not known */
 	UMACCT_A_STATUS_POOLS,
 	/* u64, bytes: memory given back to the kernel; only UMACCT_CMD_RECLAIM answers it */
 	UMACCT_A_STATUS_RECLAIMED,
-	/* u64, bytes: the part of usage that the drivers keep beside the pages */
+	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
 	UMACCT_A_STATUS_METADATA,
 	/* u64, bytes: MemTotal, as no view changes it; absent to a reader that may not see all */
 	UMACCT_A_STATUS_MEMORY_TOTAL,
-	UMACCT_A_STATUS_MEMORY_FREE,	/* u64, bytes: MemFree; absent as memory-total */
-	/* u64, bytes: MemAvailable; absent as memory-total */
+	/* u64, bytes: MemFree; absent to a reader that may not see all */
+	UMACCT_A_STATUS_MEMORY_FREE,
+	/* u64, bytes: MemAvailable; absent to a reader that may not see all */
 	UMACCT_A_STATUS_MEMORY_AVAILABLE,
-	UMACCT_A_STATUS_MEMORY_BUFFERS,	/* u64, bytes: Buffers; absent as memory-total */
-	UMACCT_A_STATUS_MEMORY_CACHED,	/* u64, bytes: Cached; absent as memory-total */
-	/* u64, bytes: SReclaimable; absent as memory-total */
+	/* u64, bytes: Buffers; absent to a reader that may not see all */
+	UMACCT_A_STATUS_MEMORY_BUFFERS,
+	/* u64, bytes: Cached; absent to a reader that may not see all */
+	UMACCT_A_STATUS_MEMORY_CACHED,
+	/* u64, bytes: SReclaimable; absent to a reader that may not see all */
 	UMACCT_A_STATUS_MEMORY_SRECLAIMABLE,
-	/* u64, bytes: KReclaimable; absent as memory-total */
+	/* u64, bytes: KReclaimable; absent to a reader that may not see all */
 	UMACCT_A_STATUS_MEMORY_KRECLAIMABLE,
 	UMACCT_A_STATUS_KEPT,		/* u64, bytes: what guarantees keep of what is available */
 	/*
-	 * u64, ns: when counting began, since the epoch: what was taken before is in no account;
-	 * absent where the module answers
+	 * u64, ns: when the observer began to count, since the epoch: memory taken before is in no
+	 * account; absent where the module answers
 	 */
 	UMACCT_A_STATUS_SINCE,
 
@@ -251,8 +255,12 @@ enum {
 	UMACCT_A_ACCOUNT_THROTTLE,
 	/* u32, 0 or 1: whether /proc/meminfo and sysinfo report what its tasks could have */
 	UMACCT_A_ACCOUNT_VIEW,
-	UMACCT_A_ACCOUNT_CHARGE,	/* u32, enum umacct_charge_mode: charging as it is set */
-	/* u32, enum umacct_charge_mode: charging as it follows from that and from the ancestors */
+	/* u32, enum umacct_charge_mode: charging as set on this cgroup */
+	UMACCT_A_ACCOUNT_CHARGE,
+	/*
+	 * u32, enum umacct_charge_mode: charging that is in force, by this setting, the ancestors
+	 * and the default
+	 */
 	UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE,
 	/* u64, bytes: the lowest hard limit from here to the root */
 	UMACCT_A_ACCOUNT_EFFECTIVE,
@@ -272,18 +280,20 @@ enum {
 	 * controller here
 	 */
 	UMACCT_A_ACCOUNT_MEMORY_MAX,
-	/* u32, enum umacct_driver_state: of the driver; only UMACCT_CMD_ACCOUNT_SET answers it */
+	/*
+	 * u32, enum umacct_driver_state: state of the driver; only UMACCT_CMD_ACCOUNT_SET answers
+	 * it
+	 */
 	UMACCT_A_ACCOUNT_DRIVER_STATE,
 	/* string: why nothing enforces what was set; only UMACCT_CMD_ACCOUNT_SET answers it */
 	UMACCT_A_ACCOUNT_REASON,
-	/* u64, ns: time that tasks were in the driver's allocator, by ticks */
+	/* u64, ns: time that tasks spent in the driver's allocator, measured in timer ticks */
 	UMACCT_A_ACCOUNT_ALLOC_TIME,
 	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX,	/* u64, ns: the longest that one allocation took */
-	/* u64, bytes: the part of usage that the drivers keep beside the pages */
+	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
 	UMACCT_A_ACCOUNT_METADATA,
 	/*
-	 * u64, bytes: guarantee: what it has not used of it the driver gives to nobody else; 0 for
-	 * none
+	 * u64, bytes: guarantee: the unused part of it is refused to all other cgroups; 0 for none
 	 */
 	UMACCT_A_ACCOUNT_KEEP,
 	/* u64: requests for which the driver had no memory, in pages of any size */
@@ -296,9 +306,12 @@ enum {
 enum {
 	UMACCT_A_CLIENT_UNSPEC,
 	UMACCT_A_CLIENT_PAD,
-	/* u32: in the reader's pid namespace; 0 if it has none there */
+	/* u32: the process, in the reader's pid namespace; 0 if it has no pid there */
 	UMACCT_A_CLIENT_PID,
-	/* u64, ns: since the machine's start, as /proc/PID/stat counts */
+	/*
+	 * u64, ns: when the process started, since the machine's start, by the clock of
+	 * /proc/PID/stat
+	 */
 	UMACCT_A_CLIENT_START_TIME,
 	UMACCT_A_CLIENT_COMM,		/* string: its name at its newest allocation */
 	UMACCT_A_CLIENT_ACCOUNT_ID,	/* u64: the account's id */
@@ -312,8 +325,9 @@ enum {
 	UMACCT_A_CLIENT_MANAGED,
 	UMACCT_A_CLIENT_ALLOCS,		/* u64: allocations that succeeded */
 	UMACCT_A_CLIENT_FREES,		/* u64: frees */
-	UMACCT_A_CLIENT_EXITED,		/* flag: it is gone, but others hold what it allocated */
-	/* u64, bytes: the part of usage that the drivers keep beside the pages */
+	/* flag: the process is gone, but others hold what it allocated */
+	UMACCT_A_CLIENT_EXITED,
+	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
 	UMACCT_A_CLIENT_METADATA,
 	UMACCT_A_CLIENT_RECORDS,	/* u32: live allocations */
 
@@ -325,21 +339,26 @@ enum {
 	UMACCT_A_EVENT_UNSPEC,
 	UMACCT_A_EVENT_PAD,
 	UMACCT_A_EVENT_TYPE,		/* u32, enum umacct_event_type: what happened */
-	UMACCT_A_EVENT_SEQ,		/* u64: rises by one; a gap is what was lost */
-	UMACCT_A_EVENT_TIME,		/* u64, ns: since the epoch */
+	/* u64: sequence number: rises by one with each event, so a gap counts the lost ones */
+	UMACCT_A_EVENT_SEQ,
+	UMACCT_A_EVENT_TIME,		/* u64, ns: when it happened, since the epoch */
 	UMACCT_A_EVENT_ACCOUNT_ID,	/* u64: the task's account */
-	UMACCT_A_EVENT_PATH,		/* string: its cgroup */
+	UMACCT_A_EVENT_PATH,		/* string: the task's cgroup */
 	/* u64: the account whose limit it was; absent for the reserve and where there was none */
 	UMACCT_A_EVENT_LIMIT_ID,
-	UMACCT_A_EVENT_LIMIT_PATH,	/* string: its cgroup; absent as limit-id */
+	/* string: that account's cgroup; absent for the reserve and where there was none */
+	UMACCT_A_EVENT_LIMIT_PATH,
 	UMACCT_A_EVENT_PID,		/* u32: the process, in the initial pid namespace */
 	UMACCT_A_EVENT_COMM,		/* string: its name */
-	UMACCT_A_EVENT_SIZE,		/* u64, bytes: of the allocation or the free */
-	/* u64, bytes: of the limit's account; for the reserve and a failure, what was available */
+	UMACCT_A_EVENT_SIZE,		/* u64, bytes: size of the allocation or the free */
+	/*
+	 * u64, bytes: usage of the limit's account; for the reserve and a failure, memory that was
+	 * available
+	 */
 	UMACCT_A_EVENT_USAGE,
 	/* u64, bytes: the limit or the reserve; 0 where there was none */
 	UMACCT_A_EVENT_LIMIT,
-	/* u64: how often it happened since the event before; the rest is of the newest */
+	/* u64: how often it happened since the event before; all else is about the newest time */
 	UMACCT_A_EVENT_COUNT,
 
 	__UMACCT_A_EVENT_MAX,

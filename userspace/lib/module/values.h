@@ -41,11 +41,11 @@ struct Hook {
 struct Status {
     /// the module's version
     std::string module_version;
-    /// of the driver
+    /// state of the driver
     umacct_driver_state driver_state = UMACCT_DRIVER_ABSENT;
     /// as the driver says it; empty without a driver
     std::string driver_version;
-    /// of nvidia-uvm
+    /// state of nvidia-uvm
     umacct_driver_state uvm_state = UMACCT_DRIVER_ABSENT;
     /// why the driver is not hooked, why nothing is enforced, or what is doubtful; empty if there
     /// is none
@@ -78,7 +78,7 @@ struct Status {
     std::uint64_t reserve = 0;
     /// allocations refused for the reserve
     std::uint64_t reserve_count = 0;
-    /// what cgroups do that neither say nor inherit: UMACCT_CHARGE_OFF or _ON
+    /// charging of cgroups that neither set nor inherit it: UMACCT_CHARGE_OFF or _ON
     umacct_charge_mode charge_default = UMACCT_CHARGE_OFF;
     /// sequence number of the newest event
     std::uint64_t events_sent = 0;
@@ -90,31 +90,31 @@ struct Status {
     std::string charge_reason;
     /// allocations refused because memory ran out while their account was looked for
     std::uint64_t unattributed_count = 0;
-    /// memory that the driver could have: MemAvailable, less CMA and what memory.min keeps, and
-    /// pools
+    /// memory that the driver could take: MemAvailable and its own pools, without CMA and what
+    /// memory.min protects
     std::uint64_t available = 0;
     /// freed memory that the driver keeps in its pools; empty if not known
     std::optional<std::uint64_t> pools;
-    /// the part of usage that the drivers keep beside the pages
+    /// the part of usage that is the drivers' own metadata for the pages
     std::uint64_t metadata = 0;
     /// MemTotal, as no view changes it; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_total;
-    /// MemFree; empty as memory-total
+    /// MemFree; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_free;
-    /// MemAvailable; empty as memory-total
+    /// MemAvailable; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_available;
-    /// Buffers; empty as memory-total
+    /// Buffers; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_buffers;
-    /// Cached; empty as memory-total
+    /// Cached; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_cached;
-    /// SReclaimable; empty as memory-total
+    /// SReclaimable; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_sreclaimable;
-    /// KReclaimable; empty as memory-total
+    /// KReclaimable; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_kreclaimable;
     /// what guarantees keep of what is available
     std::uint64_t kept = 0;
-    /// when counting began, since the epoch: what was taken before is in no account; empty where
-    /// the module answers
+    /// when the observer began to count, since the epoch: memory taken before is in no account;
+    /// empty where the module answers
     std::optional<std::uint64_t> since_ns;
 
     /// usage less charged: what memory.current does not see
@@ -167,9 +167,9 @@ struct Account {
     std::uint64_t throttle_ns = 0;
     /// whether /proc/meminfo and sysinfo report what its tasks could have
     bool view = false;
-    /// charging as it is set
+    /// charging as set on this cgroup
     umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
-    /// charging as it follows from that and from the ancestors
+    /// charging that is in force, by this setting, the ancestors and the default
     umacct_charge_mode charge_effective = UMACCT_CHARGE_OFF;
     /// the lowest hard limit from here to the root
     Limit effective;
@@ -187,13 +187,13 @@ struct Account {
     std::optional<std::uint64_t> memory_current;
     /// memory.max of the cgroup; UMACCT_UNLIMITED for none; empty without a memory controller here
     std::optional<std::uint64_t> memory_max;
-    /// time that tasks were in the driver's allocator, by ticks
+    /// time that tasks spent in the driver's allocator, measured in timer ticks
     std::uint64_t alloc_time_ns = 0;
     /// the longest that one allocation took
     std::uint64_t alloc_time_max_ns = 0;
-    /// the part of usage that the drivers keep beside the pages
+    /// the part of usage that is the drivers' own metadata for the pages
     std::uint64_t metadata = 0;
-    /// guarantee: what it has not used of it the driver gives to nobody else; 0 for none
+    /// guarantee: the unused part of it is refused to all other cgroups; 0 for none
     std::uint64_t keep = 0;
     /// requests for which the driver had no memory, in pages of any size
     std::uint64_t failed = 0;
@@ -209,9 +209,9 @@ struct Account {
 };
 
 struct Client {
-    /// in the reader's pid namespace; 0 if it has none there
+    /// the process, in the reader's pid namespace; 0 if it has no pid there
     std::uint32_t pid = 0;
-    /// since the machine's start, as /proc/PID/stat counts
+    /// when the process started, since the machine's start, by the clock of /proc/PID/stat
     std::uint64_t start_time_ns = 0;
     /// its name at its newest allocation
     std::string comm;
@@ -231,9 +231,9 @@ struct Client {
     std::uint64_t allocs = 0;
     /// frees
     std::uint64_t frees = 0;
-    /// it is gone, but others hold what it allocated
+    /// the process is gone, but others hold what it allocated
     bool exited = false;
-    /// the part of usage that the drivers keep beside the pages
+    /// the part of usage that is the drivers' own metadata for the pages
     std::uint64_t metadata = 0;
     /// live allocations
     std::uint32_t records = 0;
@@ -248,29 +248,29 @@ struct Client {
 struct Event {
     /// what happened
     umacct_event_type type = UMACCT_EVENT_SOFT_CROSSED;
-    /// rises by one; a gap is what was lost
+    /// sequence number: rises by one with each event, so a gap counts the lost ones
     std::uint64_t sequence = 0;
-    /// since the epoch
+    /// when it happened, since the epoch
     std::uint64_t time_ns = 0;
     /// the task's account
     std::uint64_t account_id = 0;
-    /// its cgroup
+    /// the task's cgroup
     std::string path;
     /// the account whose limit it was; empty for the reserve and where there was none
     std::optional<std::uint64_t> limit_id;
-    /// its cgroup; empty as limit-id
+    /// that account's cgroup; empty for the reserve and where there was none
     std::string limit_path;
     /// the process, in the initial pid namespace
     std::uint32_t pid = 0;
     /// its name
     std::string comm;
-    /// of the allocation or the free
+    /// size of the allocation or the free
     std::uint64_t size = 0;
-    /// of the limit's account; for the reserve and a failure, what was available
+    /// usage of the limit's account; for the reserve and a failure, memory that was available
     std::uint64_t usage = 0;
     /// the limit or the reserve; 0 where there was none
     std::uint64_t limit = 0;
-    /// how often it happened since the event before; the rest is of the newest
+    /// how often it happened since the event before; all else is about the newest time
     std::uint64_t count = 1;
 };
 
@@ -364,7 +364,7 @@ void for_each_machine_setting(auto &&use) {
                 "", SettingKind::size, UINT64_MAX,
                 &MachineChange::reserve, &Status::reserve, std::uint64_t{0}});
     use(Setting{UMACCT_A_STATUS_CHARGE_DEFAULT, "charge", "charge_default", "MODE", "charging, the machine's default:",
-                "charge the cgroups that neither say nor inherit: on or off",
+                "charge the cgroups that neither set nor inherit it: on or off",
                 "", SettingKind::mode, 2,
                 &MachineChange::charge_default, &Status::charge_default, UMACCT_CHARGE_OFF});
 }
