@@ -68,7 +68,8 @@ ask early free all
 unattributed_since() {
 	echo $((before - $(summary unattributed)))
 }
-settles "the unattributed is less as soon as it is freed" $((32 * MIB)) $((2 * MIB)) unattributed_since
+# The rest of the machine gives and takes a few MiB meanwhile, too.
+settles "the unattributed is less as soon as it is freed" $((32 * MIB)) $((8 * MIB)) unattributed_since
 umacct observer off >/dev/null
 
 # What is lost --------------------------------------------------------------------
