@@ -167,12 +167,20 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "cannot set reserve of /idle: it is the machine's\nhint: 'umacct set machine "
               "reserve=1G'"},
-        Wrong{{"set", "/", "size=1G"}, 2, "charge; the machine's are reserve, charge\n"},
+        Wrong{{"set", "/", "size=1G"},
+              2,
+              "charge; the machine's are reserve, charge, headroom, headroom_blocks\n"},
         Wrong{
             {"set", "machine", "reserve=max"}, 2, "cannot set reserve of the machine: 'max' would"},
         Wrong{{"set", "machine", "charge=inherit"},
               2,
               "cannot set charge of the machine: 'inherit' is neither"},
+        Wrong{{"set", "/idle", "headroom=1G"},
+              2,
+              "cannot set headroom of /idle: it is the machine's\nhint: 'umacct set machine "},
+        Wrong{{"set", "machine", "headroom=17G"},
+              2,
+              "cannot set headroom of the machine: 17.00 GiB is more than the machine's memory"},
         Wrong{{"set", "", "hard=1G"}, 2, "TARGET is empty"},
         Wrong{{"limit", "/idle", "--hard", ""}, 2, "--hard: '' is not a size"},
         Wrong{{"limit", "/idle", "--soft", "-1"}, 2, "--soft: '-1' is not a size"},
@@ -1362,6 +1370,23 @@ TEST_F(Room, HeadroomIsForTheDaemon) {
     EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], 0);
     sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '2X'\n");
     EXPECT_EQ(run({"headroom", "1G"}).code, 2) << "the daemon would not take it";
+}
+
+TEST_F(Room, HeadroomIsSetBesideTheModulesSettings) {
+    const Ran ran = run({"set", "machine", "reserve=4G", "headroom=1G", "headroom_blocks=64K"});
+    EXPECT_EQ(ran.code, 5) << "umacctd is not running";
+    EXPECT_NE(ran.out.find("headroom off -> 1.00 GiB in blocks of 64.00 KiB\n"), std::string::npos);
+    EXPECT_EQ(changed(UMACCT_A_STATUS_RESERVE), 4 * gib);
+    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], gib);
+    fake_.changes.clear();
+    fake_.refuse_in = 1;
+    EXPECT_EQ(run({"set", "machine", "reserve=8G", "headroom=2G"}).code, 1);
+    EXPECT_EQ(run_json({"headroom", "--json"})["headroom_bytes"], gib)
+        << "what the module refuses changes no headroom";
+    const json off = run_json({"set", "--json", "machine", "headroom=none"});
+    EXPECT_EQ(off["before"], json({{"headroom_bytes", gib}}));
+    EXPECT_EQ(off["after"], json({{"headroom_bytes", 0}}));
+    EXPECT_TRUE(fake_.changes.empty()) << "nothing of the module's was asked for";
 }
 
 TEST_F(App, ReserveIsSetInBytes) {

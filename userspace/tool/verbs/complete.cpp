@@ -10,6 +10,7 @@
 
 #include "lib/settings.h"
 #include "lib/text.h"
+#include "tool/headroom.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
 #include "tool/settings.h"
@@ -143,22 +144,29 @@ void add_options(const CLI::App &app, Candidates &candidates) {
 void add_settings(Candidates &candidates, std::span<const std::string> given) {
     const std::string prefix = candidates.prefix();
     const auto equals = prefix.find('=');
+    const auto add_name = [&](const auto &setting) {
+        const std::string name = setting.policy + std::string("=");
+
+        if (equals == std::string::npos &&
+            std::ranges::none_of(given,
+                                 [&](const std::string &word) { return word.starts_with(name); }))
+            candidates.add_setting(name, setting.help);
+    };
     const auto add = [&](const auto &setting) {
         const std::string name = setting.policy + std::string("=");
 
-        if (equals == std::string::npos) {
-            if (std::ranges::none_of(
-                    given, [&](const std::string &word) { return word.starts_with(name); }))
-                candidates.add_setting(name, setting.help);
-        } else if (prefix.starts_with(name)) {
+        add_name(setting);
+        if (equals != std::string::npos && prefix.starts_with(name)) {
             for (const std::string_view word : words_for(setting.kind))
                 candidates.add_setting(name + std::string(word), setting.title);
         }
     };
 
     for_each_setting(add);
-    if (given.front() == "/" || given.front() == machine_word)
+    if (given.front() == "/" || given.front() == machine_word) {
         for_each_machine_setting(add);
+        for_each_headroom_setting(add_name);
+    }
 }
 
 /// What the argument may be; what the shell is asked for instead, or nothing.

@@ -8,9 +8,11 @@
 
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/memory/preflight.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "tool/arguments.h"
+#include "tool/headroom.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"
@@ -45,6 +47,12 @@ std::map<std::string, std::string> values_of(const Options &options) {
     return values;
 }
 
+/// What only the machine has.
+void for_each_setting_of_the_machine(auto &&use) {
+    for_each_machine_setting(use);
+    for_each_headroom_setting(use);
+}
+
 /// The names of all settings that for_each() has.
 std::string names_of(auto for_each) {
     std::string names;
@@ -60,6 +68,7 @@ class Change {
 public:
     AccountChange account;
     MachineChange machine;
+    HeadroomChange headroom;
 
     /// Throws Error (usage) that names the setting.
     Change(const Machine &host, const Target &target, bool machine_first,
@@ -91,6 +100,12 @@ private:
                                        text.ends_with('%') ? host.meminfo().total() : 0);
             });
         });
+        for_each_headroom_setting([&](const auto &setting) {
+            take(setting, machine_itself, [&](const std::string &text) {
+                headroom.*setting.change =
+                    text == none_word ? setting.neutral : setting.parse(text, host);
+            });
+        });
     }
 
     void take(const auto &setting, const std::string &whose, auto read) {
@@ -110,13 +125,13 @@ private:
 
     void refuse_others(bool of_machine) const {
         const auto any = [](auto &&use) { for_each_setting(use); };
-        const auto machines = [](auto &&use) { for_each_machine_setting(use); };
+        const auto machines = [](auto &&use) { for_each_setting_of_the_machine(use); };
 
         if (values_.empty())
             return;
         const std::string &name = values_.begin()->first;
         bool is_machines = false;
-        for_each_machine_setting(
+        for_each_setting_of_the_machine(
             [&](const auto &setting) { is_machines = is_machines || name == setting.policy; });
         if (is_machines)
             throw Error(Failure::usage, cannot_set(name, account_of_, "it is the machine's"),
@@ -160,10 +175,21 @@ std::string help_of(const char *title, auto for_each) {
     std::string text = title;
 
     for_each([&](const auto &setting) {
-        text += fmt::format("\n  {:<10}{}{}", setting.policy, setting.help,
+        text += fmt::format("\n  {:<17}{}{}", setting.policy, setting.help,
                             setting.kind == SettingKind::flag ? ": on or off" : "");
     });
     return text;
+}
+
+/// Those that were asked for.
+Json to_json(const HeadroomChange &asked, const Headroom &headroom) {
+    Json members = Json::object();
+
+    if (asked.bytes)
+        members["headroom_bytes"] = headroom.bytes;
+    if (asked.block)
+        members["headroom_block_bytes"] = headroom.block;
+    return members;
 }
 
 int set(Session &session, const Options &options) {
@@ -172,17 +198,26 @@ int set(Session &session, const Options &options) {
     const Target target = of_machine ? session.machine.resolve("/")
                                      : resolve_to_change(session.machine, options.target);
     const Change change(session.machine, target, of_machine, values);
-    Module &module = session.module();
+    const bool of_module = !change.account.empty() || !change.machine.empty();
     const auto account_now = [&] {
-        return change.account.empty() ? Account()
-                                      : read_account(module, session.machine.cgroups(), target);
+        return change.account.empty()
+                   ? Account()
+                   : read_account(session.module(), session.machine.cgroups(), target);
     };
     const auto machine_now = [&] {
-        return as_it_is(change.machine, change.machine.empty() ? Status() : module.status());
+        return as_it_is(change.machine,
+                        change.machine.empty() ? Status() : session.module().status());
     };
+    const auto headroom_before =
+        change.headroom.empty() ? Headroom() : headroom_now(session.machine);
     const MachineChange machine_before = machine_now();
     const AccountChange before = as_it_is(change.account, account_now());
-    const Enforcement made = make_it_so(module, target, change, machine_before);
+    const Enforcement made =
+        of_module ? make_it_so(session.module(), target, change, machine_before) : Enforcement();
+    // The last, as it is the only one that is never refused for what others have.
+    const Headroom headroom = change.headroom.on(headroom_before);
+    const bool kept =
+        change.headroom.empty() || set_headroom(session.machine, headroom) || headroom.bytes == 0;
     const MachineChange machine_after = machine_now();
     const Account account = account_now();
     const AccountChange after = as_it_is(change.account, account);
@@ -190,15 +225,20 @@ int set(Session &session, const Options &options) {
     if (session.output.json) {
         session.output.document(
             merged({{"path", target.path},
-                    {"before", merged(to_json(machine_before), to_json(before))},
-                    {"after", merged(to_json(machine_after), to_json(after))}},
-                   to_json(made)));
+                    {"before", merged(merged(to_json(machine_before), to_json(before)),
+                                      to_json(change.headroom, headroom_before))},
+                    {"after", merged(merged(to_json(machine_after), to_json(after)),
+                                     to_json(change.headroom, headroom))}},
+                   of_module ? to_json(made) : Json::object()));
     } else {
         print_changes(session.output, machine_before, machine_after);
         print_changes(session, target, before, after);
+        if (!change.headroom.empty())
+            print_change(session.output, "headroom", words_of(headroom_before), words_of(headroom));
     }
     note_what_stays(session, target, change.account, account);
-    return report_enforcement(session.output, made);
+    const int code = report_enforcement(session.output, made);
+    return kept ? code : report_no_umacctd(session.output);
 }
 
 } // namespace
@@ -212,11 +252,11 @@ Action add_set(CLI::App &verb) {
     verb.add_option("SETTING", options->settings, "NAME=VALUE: what is to be set");
     verb.footer(help_of("Settings:", [](auto &&use) { for_each_setting(use); }) +
                 help_of("\nOf the machine, beside these:",
-                        [](auto &&use) { for_each_machine_setting(use); }));
+                        [](auto &&use) { for_each_setting_of_the_machine(use); }));
     add_examples(verb, "umacct set ollama.service hard=40G soft=36G view=on\n"
                        "umacct set ollama.service hard=none     no hard limit any more\n"
                        "umacct set / view=on                    of every cgroup\n"
-                       "umacct set machine reserve=8G charge=on");
+                       "umacct set machine reserve=8G charge=on headroom=12G");
     return [options](Session &session) { return set(session, *options); };
 }
 
