@@ -294,15 +294,15 @@ TEST(HistoryCuts, AHundredLoseNothingThatWasWritten) {
                                                  ? boot->last_ms - minute
                                                  : INT64_MAX;
             const auto names = reader.accounts(*boot);
-            reader.for_each(*boot, {}, [&](const Moment &moment) {
-                EXPECT_EQ(moment.state.accounts.size(), accounts);
-                for (const auto &[key, holdings] : moment.state.accounts)
+            reader.for_each(*boot, {}, [&](const Moment &kept) {
+                EXPECT_EQ(kept.state.accounts.size(), accounts);
+                for (const auto &[key, holdings] : kept.state.accounts)
                     EXPECT_EQ(holdings[Holding::driver],
-                              held_at(moment.time_ms, std::stoull(names.at(key).path.substr(1))));
-                if (moment.time_ms > std::max(finest_from, boot->first_ms)) {
-                    EXPECT_EQ(moment.time_ms - last_ms, 1000) << "no second is missing";
+                              held_at(kept.time_ms, std::stoull(names.at(key).path.substr(1))));
+                if (kept.time_ms > std::max(finest_from, boot->first_ms)) {
+                    EXPECT_EQ(kept.time_ms - last_ms, 1000) << "no second is missing";
                 }
-                last_ms = moment.time_ms;
+                last_ms = kept.time_ms;
             });
         }
         EXPECT_GE(last_ms, acknowledged);
