@@ -88,7 +88,7 @@ longest_gap() { # SECONDS, since 1970
 				gap = now - last
 			last = now
 		}
-		END { print (NR > 5 ? gap : 999) }'
+		END { print (NR > 5 && gap ? gap : 999) }'
 }
 
 expect_warning mem_cgroup_out_of_memory
