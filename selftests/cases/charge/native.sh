@@ -25,6 +25,8 @@ rmmod umacct
 check "the driver is made to charge by itself" ask holder kernel native 1
 load umacct direct_calls=0
 check "a driver that charges is not known as such before it has allocated" fails native
+# A page out of a driver's pool stays charged, or not, as it was.
+echo 2 >/proc/sys/vm/drop_caches
 before=$(cgroup_current leaf)
 ask holder alloc 1M 8
 check "a driver that charges is known as such when it has allocated" native
