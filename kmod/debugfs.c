@@ -130,10 +130,11 @@ static int status_show(struct seq_file *seq, void *unused)
 
 	umacct_hook_lock();
 	/* Constants of the driver's series; see hooks/versions.h. */
-	seq_printf(seq, "metadata_page %u\nmetadata_object %u\nmetadata_client %u\n",
+	seq_printf(seq, "metadata_page %u\nmetadata_object %u\nmetadata_client %u\nmetadata_file %u\n",
 		   driver_profile(HOOK_NVIDIA)->sizes.page,
 		   driver_profile(HOOK_NVIDIA)->sizes.object,
-		   driver_profile(HOOK_NVIDIA)->sizes.client);
+		   driver_profile(HOOK_NVIDIA)->sizes.client,
+		   driver_profile(HOOK_NVIDIA)->sizes.file);
 	profile = driver_profile(HOOK_NVIDIA);
 	seq_printf(seq, "driver %s %s\n", driver_names[profile->state], profile->version);
 	profile = driver_profile(HOOK_UVM);

@@ -57,6 +57,8 @@ DECLARE_REDIRECT(u32, range_split, (void *range, u64 new_end, void **new));
 DECLARE_REDIRECT(void, range_destroy, (void *range, void *deferred));
 DECLARE_REDIRECT(u32, block_create, (void *range, u64 start, u64 end, void **block));
 DECLARE_REDIRECT(void, block_destroy, (void *refcount));
+DECLARE_REDIRECT(int, device_open, (struct inode *inode, struct file *file));
+DECLARE_REDIRECT(int, device_close, (struct inode *inode, struct file *file));
 DECLARE_REDIRECT(u32, client_construct, (void *client, void *allocator, void *params));
 DECLARE_REDIRECT(void, client_destruct, (void *client));
 DECLARE_REDIRECT(u32, event_construct, (void *event, void *context, void *params));
@@ -69,8 +71,8 @@ DECLARE_REDIRECT(u32, lock_user_pages, (void *address, u64 pages, void **array, 
 /* Without @flags up to 550. */
 DECLARE_REDIRECT(u32, unlock_user_pages, (u64 pages, void *array, u32 flags));
 DECLARE_REDIRECT(u32, look_up_user_io, (void *address, u64 pages, u64 **array));
-DECLARE_REDIRECT(int, file_open, (struct inode *inode, struct file *file));
-DECLARE_REDIRECT(int, file_close, (struct inode *inode, struct file *file));
+DECLARE_REDIRECT(int, uvm_device_open, (struct inode *inode, struct file *file));
+DECLARE_REDIRECT(int, uvm_device_close, (struct inode *inode, struct file *file));
 
 /**
  * umacct_metadata_begin() - a driver is about to take memory for metadata
@@ -105,6 +107,39 @@ static bool may_sleep(void)
 {
 	return !irqs_disabled() && !preempt_count();
 }
+
+/* An open file of a device of the driver's: the kernel charges its own part itself. */
+#define DEVICE(which, hooked, size)							\
+	int umacct_replace_##which##_open(struct inode *inode, struct file *file)	\
+	{									\
+		const u64 bytes = driver_profile(hooked)->sizes.size;		\
+		struct allocation alloc;					\
+		int err = -ENOMEM;						\
+										\
+		probe_enter(&umacct_hook_##which##_open.probe);			\
+		if (umacct_metadata_begin(&alloc, hooked, bytes)) {		\
+			err = umacct_original_##which##_open(inode, file);	\
+			ledger_end(&alloc, !err, metadata_object(file), false);	\
+		}								\
+		probe_leave(&umacct_hook_##which##_open.probe);			\
+		return err;							\
+	}									\
+										\
+	int umacct_replace_##which##_close(struct inode *inode, struct file *file)	\
+	{									\
+		struct record *record;						\
+		int err;							\
+										\
+		probe_enter(&umacct_hook_##which##_close.probe);		\
+		record = umacct_ledger_take(metadata_object(file));		\
+		err = umacct_original_##which##_close(inode, file);		\
+		umacct_ledger_settle(record);					\
+		probe_leave(&umacct_hook_##which##_close.probe);		\
+		return err;							\
+	}
+
+DEVICE(device, HOOK_NVIDIA, file)
+DEVICE(uvm_device, HOOK_UVM, uvm_file)
 
 /* --- nvidia.ko ------------------------------------------------------------ */
 
@@ -261,35 +296,6 @@ u32 umacct_replace_look_up_user_io(void *address, u64 pages, u64 **array)
 }
 
 /* --- nvidia-uvm.ko -------------------------------------------------------- */
-
-/* An open file of the device: the kernel charges its own part itself. */
-int umacct_replace_file_open(struct inode *inode, struct file *file)
-{
-	const u64 bytes = driver_profile(HOOK_UVM)->sizes.file;
-	struct allocation alloc;
-	int err = -ENOMEM;
-
-	probe_enter(&umacct_hook_file_open.probe);
-	if (umacct_metadata_begin(&alloc, HOOK_UVM, bytes)) {
-		err = umacct_original_file_open(inode, file);
-		ledger_end(&alloc, !err, metadata_object(file), false);
-	}
-	probe_leave(&umacct_hook_file_open.probe);
-	return err;
-}
-
-int umacct_replace_file_close(struct inode *inode, struct file *file)
-{
-	struct record *record;
-	int err;
-
-	probe_enter(&umacct_hook_file_close.probe);
-	record = umacct_ledger_take(metadata_object(file));
-	err = umacct_original_file_close(inode, file);
-	umacct_ledger_settle(record);
-	probe_leave(&umacct_hook_file_close.probe);
-	return err;
-}
 
 /**
  * struct range_arrays - the arrays that a range of managed memory has, and another one keeps
@@ -635,6 +641,24 @@ struct hook umacct_hook_os_free_mem = {
 	},
 };
 
+struct hook umacct_hook_device_open = {
+	.name = "open device",
+	.limits = true,
+	.probe = {
+		.symbol = "nvidia:nvidia_open",
+		REDIRECT(device_open),
+	},
+};
+
+struct hook umacct_hook_device_close = {
+	.name = "close device",
+	.limits = true,
+	.probe = {
+		.symbol = "nvidia:nvidia_close",
+		REDIRECT(device_close),
+	},
+};
+
 struct hook umacct_hook_client_construct = {
 	.name = "make client",
 	.probe = {
@@ -753,25 +777,25 @@ struct hook umacct_hook_kvfree = {
 	},
 };
 
-struct hook umacct_hook_file_open = {
+struct hook umacct_hook_uvm_device_open = {
 	.name = "open UVM device",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
 	.limits = true,
 	.probe = {
 		.symbol = "nvidia_uvm:uvm_open_entry",
-		REDIRECT(file_open),
+		REDIRECT(uvm_device_open),
 	},
 };
 
-struct hook umacct_hook_file_close = {
+struct hook umacct_hook_uvm_device_close = {
 	.name = "close UVM device",
 	.module = HOOK_UVM,
 	.layouts = UVM_LAYOUTS,
 	.limits = true,
 	.probe = {
 		.symbol = "nvidia_uvm:uvm_release_entry",
-		REDIRECT(file_close),
+		REDIRECT(uvm_device_close),
 	},
 };
 

@@ -52,8 +52,10 @@
 	REDIRECT lock_user_pages
 	REDIRECT unlock_user_pages
 	REDIRECT look_up_user_io
-	REDIRECT file_open
-	REDIRECT file_close
+	REDIRECT device_open
+	REDIRECT device_close
+	REDIRECT uvm_device_open
+	REDIRECT uvm_device_close
 	REDIRECT si_meminfo
 	REDIRECT si_meminfo_node
 	REDIRECT si_mem_available

@@ -633,14 +633,14 @@ status_field() { # KEY
 }
 
 # The usage of so many bytes of pages, in so many of the driver's objects, of so many clients of
-# the driver's. A build of the driver without its functions' names doesn't tell of its clients.
+# the driver's, with an open file each. A build of the driver without its functions' names doesn't tell of its clients.
 with_metadata() { # BYTES OBJECTS CLIENTS
 	awk -v bytes="$1" -v objects="$2" -v clients="$3" -v page="$PAGE" '
 	$1 ~ /^metadata_/ { each[$1] = $2 }
 	$2 == "nvidia:rmclientConstruct_IMPL" && $3 == "armed" { told = clients }
 	END {
 		printf "%d\n", bytes + bytes / page * each["metadata_page"] +
-			objects * each["metadata_object"] + told * each["metadata_client"]
+			objects * each["metadata_object"] + told * each["metadata_client"] + clients * each["metadata_file"]
 	}' "${METADATA_STATUS:-$DEBUGFS/status}"
 }
 

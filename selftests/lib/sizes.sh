@@ -10,6 +10,7 @@ TEST_DIR=$(mktemp -d)
 . /selftests/lib/helpers.sh
 
 COUNT=1000
+FILES=10000
 RANGES=400
 LARGE=$((4 * MIB))
 LARGES=100
@@ -57,18 +58,23 @@ objects() {
 # What an open file of something else takes is the kernel's, which charges it.
 files() {
 	begin uvmtool
-	measure "$h" nulls $COUNT
-	measure "$h" nulls $COUNT
-	null=$((rise / COUNT))
-	measure "$h" files $COUNT
-	file=$((rise / COUNT - null))
+	measure "$h" nulls $FILES
+	measure "$h" nulls $FILES
+	null=$((rise / FILES))
+	measure "$h" files $FILES
+	file=$((rise / FILES - null))
+	end
+	begin rmtool
+	measure "$h" files $FILES
+	measure "$h" files $FILES
+	control_file=$((rise / FILES - null))
 	end
 }
 
 clients() {
 	begin rmtool
 	measure "$h" clients $COUNT
-	client=$((rise / COUNT))
+	client=$((rise / COUNT - null - control_file))
 	end
 }
 
@@ -108,7 +114,7 @@ for pass in first second; do
 	for each in objects files clients spaces ranges; do
 		$each
 	done
-	echo "$pass: page $page, object $object, resource $resource, client $client, file $file," \
+	echo "$pass: page $page, object $object, resource $resource, client $client, control_file $control_file, file $file," \
 		"va_space $va_space, group $group, assigned $assigned, external $external," \
 		"pool $pool, managed $managed, block $block"
 done

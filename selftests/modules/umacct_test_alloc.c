@@ -78,7 +78,6 @@
 #endif
 
 #define DRIVER_VERSION_FILE	"/sys/module/nvidia/version"
-#define DRIVER_DEVICE		"/dev/nvidiactl"
 
 /* The first driver whose allocator takes a page size. */
 #define FIRST_WITH_PAGE_SIZE	545
@@ -97,6 +96,7 @@
 #define MAX_PAGES		(1u << 20)
 #define MAX_ROUNDS		100000
 
+typedef struct module *(*module_of_fn)(unsigned long address);
 typedef u32 (*alloc_fn)(void *nv, u32 pages, u64 page_size, u8 contiguous, u32 cache_type,
 			u8 zeroed, u8 unencrypted, s32 node, u64 *ptes, void **handle);
 typedef u32 (*alloc_535_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type,
@@ -124,7 +124,7 @@ struct block {
 struct holder {
 	struct mutex lock;
 	struct list_head blocks;
-	struct file *driver;		/* keeps nvidia.ko loaded */
+	struct module *driver;		/* kept loaded */
 	unsigned int driver_version;
 	void *alloc;
 	free_fn free;
@@ -157,6 +157,22 @@ static int init_find_symbol(void)
 	unregister_kprobe(&probe);
 	find_symbol = (void *)probe.addr;
 	return 0;
+}
+
+/* With a reference; an open file of the driver's would do, too, but counts for the holder. */
+static struct module *get_module_of(unsigned long function)
+{
+	module_of_fn find = (module_of_fn)find_symbol("__module_address");
+	struct module *module = NULL;
+
+	if (!find || !function)
+		return NULL;
+	preempt_disable();
+	module = find(function);
+	if (module && !try_module_get(module))
+		module = NULL;
+	preempt_enable();
+	return module;
 }
 
 static unsigned int read_driver_version(void)
@@ -889,21 +905,19 @@ static int holder_open(struct inode *inode, struct file *file)
 	mutex_init(&holder->lock);
 	INIT_LIST_HEAD(&holder->blocks);
 
-	holder->driver = filp_open(DRIVER_DEVICE, O_RDWR, 0);
-	if (IS_ERR(holder->driver)) {
-		err = PTR_ERR(holder->driver);
-		goto err_free;
-	}
-	holder->driver_version = read_driver_version();
 	holder->alloc = (void *)find_symbol("nvidia:nv_alloc_pages");
 	holder->free = (free_fn)find_symbol("nvidia:nv_free_pages");
-	if (!holder->driver_version || !holder->alloc || !holder->free)
-		goto err_close;
+	holder->driver = get_module_of((unsigned long)holder->alloc);
+	if (!holder->driver)
+		goto err_free;
+	holder->driver_version = read_driver_version();
+	if (!holder->driver_version || !holder->free)
+		goto err_put;
 	file->private_data = holder;
 	return 0;
 
-err_close:
-	filp_close(holder->driver, NULL);
+err_put:
+	module_put(holder->driver);
 err_free:
 	kfree(holder);
 	return err;
@@ -914,7 +928,7 @@ static int holder_release(struct inode *inode, struct file *file)
 	struct holder *holder = file->private_data;
 
 	free_blocks(holder);
-	filp_close(holder->driver, NULL);
+	module_put(holder->driver);
 	kfree(holder);
 	return 0;
 }

@@ -781,7 +781,7 @@ static __always_inline int object_begin(__u64 bytes, __u64 out)
 	}
 
 /* With its open file, which the module counts apart. */
-OBJECT(va_space, va_space + series->sizes.file, PT_REGS_PARM2(ctx))
+OBJECT(va_space, va_space + series->sizes.uvm_file, PT_REGS_PARM2(ctx))
 OBJECT(external, external, PT_REGS_PARM5(ctx))
 OBJECT(block, block, PT_REGS_PARM4(ctx))
 

@@ -147,10 +147,10 @@ pages() {
 objects() {
 	$faulting "touching a page in each of many blocks" uvmtool mm "map 16G" "touch 16G 2M 4"
 	$plain "objects of a page" rmtool "load 4K 5000"
-	$plain "clients" rmtool "clients 4000"
+	$mixed "clients" rmtool "clients 4000"
 	$plain "events" rmtool "events 30000"
 	$plain "VA spaces" uvmtool "spaces 400"
-	$plain "open files" rmtool "files 5000"
+	$mixed "open files" rmtool "files 80000"
 	$mixed "open files of nvidia-uvm" uvmtool "files 80000"
 	$plain "range groups" uvmtool "groups 600000"
 	$plain "pages in range groups" uvmtool "map 4G" "assign 300000"
