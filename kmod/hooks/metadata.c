@@ -16,6 +16,7 @@
 #include <linux/sizes.h>
 
 #include "hooks/adapter.h"
+#include "hooks/bounds.h"
 #include "hooks/call.h"
 #include "hooks/metadata.h"
 #include "hooks/status.h"
@@ -23,20 +24,8 @@
 
 #define UVM_LAYOUTS	(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)
 
-/* Above this, nvidia.ko takes whole pages from vmalloc(). */
-#define OS_MEM_BOUND	SZ_128K
-
-/* The same of nvidia-uvm's. */
-#define KVMALLOC_BOUND	(4 * PAGE_SIZE)
-
-/*
- * The array of a range of managed memory, of a pointer for each 2 MiB: a range is counted as if it
- * had one of this size, and a larger one besides. kvmalloc_zero is not looked at for less.
- */
-#define ARRAY_BOUND	512
-
-/* What either driver puts in front of memory from vmalloc(), at most. */
-#define HEADER_BYTES	16
+/* Above this, nvidia-uvm takes whole pages from vmalloc(). */
+#define KVMALLOC_BOUND	(KVMALLOC_BOUND_PAGES * PAGE_SIZE)
 
 DECLARE_REDIRECT_ABOVE(u32, os_alloc_mem, (void **address, u64 size));
 DECLARE_REDIRECT_ABOVE(void, os_free_mem, (void *address));
@@ -238,14 +227,8 @@ RESOURCE(copy)
 
 /*
  * A program's own memory that it registers: an array with an entry for each page, which the driver
- * takes before it looks whether there is such memory, and keeps as long as it does. A large one is
- * counted where it is allocated.
+ * takes before it looks whether there is such memory, and keeps as long as it does.
  */
-static u64 user_pages_bytes(u64 pages)
-{
-	return pages <= OS_MEM_BOUND / sizeof(void *) ? pages * sizeof(void *) : 0;
-}
-
 u32 umacct_replace_lock_user_pages(void *address, u64 pages, void **array, u32 flags)
 {
 	const u64 bytes = user_pages_bytes(pages);

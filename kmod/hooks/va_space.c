@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "hooks/bounds.h"
 #include "hooks/call.h"
 #include "hooks/metadata.h"
 #include "hooks/status.h"
@@ -47,13 +48,6 @@ DECLARE_ORIGINAL(void *, next_assigned, (void *va_space, void *range, u64 end));
 DECLARE_REDIRECT(u32, service_block,
 		 (unsigned long processor, void *block, void *retry, void *context));
 DECLARE_ORIGINAL(void *, block_va_space, (void *block));
-
-/* Groups, and ranges in them, in the first lot, and how many lots there can be. */
-#define GROUPS_IN_LOT	64
-#define GROUP_LOTS	32
-
-/* By so many ranges an assignment can be more: itself, and what is left of another behind it. */
-#define RANGES_ASSIGNED	2
 
 /**
  * struct maker - who made a VA space
@@ -204,12 +198,6 @@ static struct maker *maker_of(const struct file *file)
 			found = maker;
 	raw_spin_unlock(&makers_lock);
 	return found;
-}
-
-/* How many groups so many lots have room for. */
-static u64 groups_in(unsigned int lots)
-{
-	return lots ? (u64)GROUPS_IN_LOT << (lots - 1) : 0;
 }
 
 /* Counts another lot, if the groups that there are now need it. */
