@@ -85,6 +85,10 @@ struct task_struct {
 	struct mem_cgroup *active_memcg;
 };
 
+struct file {
+	struct address_space *f_mapping;
+};
+
 struct module {
 	char name[56];
 	const char *version;

@@ -19,6 +19,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "hooks/bounds.h"
 #include "hooks/series.h"
 #include "observer.h"
 
@@ -74,6 +75,50 @@ struct {
 	__type(value, struct observer_call);
 } calls SEC(".maps");
 
+/* What a task is resizing: the record of what it had before. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_CALLS);
+	__type(key, __u64);
+	__type(value, struct observer_record);
+} resizing SEC(".maps");
+
+/* nvidia-uvm's VA spaces by their address. */
+struct space {
+	__u64 mapping;
+	__u64 tree;
+	__u32 groups;
+	__u32 ranges;
+	__u32 group_lots;
+	__u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_SPACES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct space);
+} spaces SEC(".maps");
+
+/* The same by the mapping of their open file, which has one of its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_SPACES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u64);
+} mappings SEC(".maps");
+
+/* How many clients of the resource manager a process has, by the driver's reference to it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OBSERVER_CLIENTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u32);
+} made SEC(".maps");
+
 /* Tasks that bring an adapter up, set a GPU up for managed memory or load a driver: how often. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -123,6 +168,12 @@ struct {
 
 static const struct series known_series[] = KNOWN_SERIES;
 
+/* What is known of nvidia.ko and of nvidia-uvm.ko; without layouts where nothing is. */
+struct series drivers[2];
+
+/* Of the kernel's pages. */
+const volatile __u32 page_shift;
+
 /* --- small things ------------------------------------------------------------- */
 
 static __always_inline struct observer_totals *all(void)
@@ -168,22 +219,12 @@ static __always_inline struct task_struct *current(void)
 	return (struct task_struct *)bpf_get_current_task();
 }
 
-/* What is known of the driver whose series has that number; NULL for one that isn't known. */
-static __always_inline const struct series *series_of(__u32 number)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(known_series) / sizeof(known_series[0]); i++)
-		if (number >= known_series[i].first && number <= known_series[i].last)
-			return &known_series[i];
-	return NULL;
-}
-
+/* NULL for a driver that isn't known. */
 static __always_inline const struct series *driver(bool uvm)
 {
-	struct observer_totals *t = all();
+	const struct series *series = &drivers[uvm];
 
-	return t ? series_of(uvm ? t->uvm_series : t->nvidia_series) : NULL;
+	return series->layouts ? series : NULL;
 }
 
 /* No other program of its kind runs on this processor meanwhile. */
@@ -635,28 +676,54 @@ static __always_inline void call_begin(enum observer_call_of of, struct observer
 		add(&t->missed_returns[of], 1);
 }
 
-static __always_inline int call_end(enum observer_call_of of, bool done)
+static __always_inline struct observer_call *call_find(enum observer_call_of of)
+{
+	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
+
+	return bpf_map_lookup_elem(&calls, &key);
+}
+
+/* Takes the call out that has ended; there may be none. */
+static __always_inline bool call_take(enum observer_call_of of, struct observer_call *call)
 {
 	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
 	struct observer_call *found = bpf_map_lookup_elem(&calls, &key);
-	struct observer_call call;
-	__u64 handle = 0;
 
 	if (!found)
-		return 0;
-	call = *found;
+		return false;
+	*call = *found;
 	bpf_map_delete_elem(&calls, &key);
-	if (!done) {
-		if (call.kind == OBSERVER_SYSTEM)
-			account_failed(account_of_current(call.uvm));
-		return 0;
-	}
-	if (bpf_probe_read_kernel(&handle, sizeof(handle), (void *)call.out))
+	return true;
+}
+
+/* Where the driver has put the handle; 0 where nobody knows. */
+static __always_inline __u64 handle_of(const struct observer_call *call)
+{
+	__u64 handle = call->at;
+
+	if (!handle && bpf_probe_read_kernel(&handle, sizeof(handle), (void *)call->out))
 		handle = 0;
+	return handle;
+}
+
+static __always_inline void call_done(const struct observer_call *call, __u64 handle)
+{
 	if (handle)
-		remember(&call, handle + call.apart);
+		remember(call, handle + call->apart);
 	else
-		untracked(call.bytes);
+		untracked(call->bytes);
+}
+
+static __always_inline int call_end(enum observer_call_of of, bool done)
+{
+	struct observer_call call;
+
+	if (!call_take(of, &call))
+		return 0;
+	if (done)
+		call_done(&call, handle_of(&call));
+	else if (call.kind == OBSERVER_SYSTEM)
+		account_failed(account_of_current(call.uvm));
 	return 0;
 }
 
@@ -681,12 +748,14 @@ static __always_inline __u64 stack_argument(struct pt_regs *ctx, int index)
 	return value;
 }
 
-/* nv_alloc_pages()'s last argument, of 8, 9 or 10. */
+/* The last argument of 7 to 10. */
 static __always_inline __u64 last_argument(struct pt_regs *ctx, int count)
 {
 #if defined(__TARGET_ARCH_x86)
 	return stack_argument(ctx, count - 7);
 #else
+	if (count == 7)
+		return ((struct user_pt_regs *)ctx)->regs[6];
 	return count == 8 ? ((struct user_pt_regs *)ctx)->regs[7] : stack_argument(ctx, count - 9);
 #endif
 }
@@ -713,17 +782,17 @@ int alloc_pages_entry(struct pt_regs *ctx)
 		contiguous = fourth;
 		call.out = last_argument(ctx, 10);
 	} else {
-		page_size = 1ULL << t->page_shift;
+		page_size = 1ULL << page_shift;
 		contiguous = third;
 		call.out = last_argument(ctx, series->layouts & LAYOUT_ALLOC_9 ? 9 : 8);
 	}
 	if (contiguous && count) {
 		pages = power_of_two(pages);
-	} else if (!contiguous && page_size >> t->page_shift > 1) {
-		block = power_of_two(((page_size - 1) >> t->page_shift) + 1);
+	} else if (!contiguous && page_size >> page_shift > 1) {
+		block = power_of_two(((page_size - 1) >> page_shift) + 1);
 		pages = (pages + block - 1) & ~(block - 1);
 	}
-	call.bytes = pages << t->page_shift;
+	call.bytes = pages << page_shift;
 	call.kind = kind_for_caller(false, OBSERVER_SYSTEM);
 	if (call.kind == OBSERVER_SYSTEM)
 		call.metadata = (__u64)count * series->sizes.page + series->sizes.object;
@@ -749,54 +818,728 @@ int free_pages_entry(struct pt_regs *ctx)
 	return 0;
 }
 
-/* --- objects of a known size -------------------------------------------------- */
+/* --- what the drivers keep beside pages ---------------------------------------- */
 
 /*
- * nvidia-uvm's. They are recorded under an address of their own: what they lie in may be recorded
- * by its size. @out: where the driver puts the object's address.
+ * As kmod/hooks/metadata.c has it. Objects of a known size are recorded under an address of their
+ * own, the next one: what they lie in may be recorded by its size.
  */
-static __always_inline int object_begin(__u64 bytes, __u64 out)
+#define APART			1
+
+/* Of a range of managed memory, beside itself. */
+#define APART_ARRAY		2
+#define APART_SHORTENED		3
+
+/* Of a VA space, beside itself: the first lot of groups of ranges, and the others behind it. */
+#define APART_LOTS		2
+
+/* A range lies behind a pointer to its VA space in what nvidia-uvm keeps of it, in all series. */
+#define RANGE_NODE		8
+
+/* Of a tree of ranges: the head of the list that all of them are in. */
+#define TREE_LIST		8
+
+/* More ranges in groups than these nobody counts: it would take too long. They are as many at most. */
+#define RANGES_COUNTED		(1 << 16)
+
+/* Larger sizes than these the driver refuses. */
+#define SIZE_BOUND		(-65536ULL)
+
+static __always_inline struct observer_call metadata_call(bool uvm, __u64 bytes)
 {
 	struct observer_call call = {
 		.bytes = bytes,
 		.metadata = bytes,
-		.out = out,
-		.apart = 1,
-		.kind = kind_for_caller(true, OBSERVER_METADATA),
-		.uvm = true,
+		.kind = kind_for_caller(uvm, OBSERVER_METADATA),
+		.uvm = uvm,
 	};
 
-	call_begin(OBSERVER_CALL_OBJECT, &call);
-	return 0;
+	return call;
 }
 
-#define OBJECT(name, size, out)							\
-	SEC("kprobe")								\
-	int name##_entry(struct pt_regs *ctx)					\
-	{									\
-		const struct series *series = driver(true);			\
-										\
-		ran(ctx);							\
-		return series ? object_begin(series->sizes.size, out) : 0;	\
-	}
-
-/* With its open file, which the module counts apart. */
-OBJECT(va_space, va_space + series->sizes.uvm_file, PT_REGS_PARM2(ctx))
-OBJECT(external, external, PT_REGS_PARM5(ctx))
-OBJECT(block, block, PT_REGS_PARM4(ctx))
-
-SEC("kprobe")
-int object_return(struct pt_regs *ctx)
+static __always_inline __u64 vmalloc_bytes(__u64 size)
 {
-	ran(ctx);
-	return call_end(OBSERVER_CALL_OBJECT, succeeded(ctx));
+	const __u64 page = 1ULL << page_shift;
+
+	return (size + HEADER_BYTES + page - 1) & ~(page - 1);
 }
+
+/* What lies in pages of its own begins behind a header at the most: others aren't looked for. */
+static __always_inline bool may_be_vmalloc(__u64 at)
+{
+	return (at & ((1ULL << page_shift) - 1)) <= HEADER_BYTES;
+}
+
+static __always_inline int free_large(__u64 at)
+{
+	return may_be_vmalloc(at) ? forget(at) : 0;
+}
+
+#define RETURN(which, kind)							\
+	SEC("kprobe")								\
+	int which##_return(struct pt_regs *ctx)					\
+	{									\
+		ran(ctx);							\
+		return call_end(kind, succeeded(ctx));				\
+	}
 
 SEC("kprobe")
 int free_object_entry(struct pt_regs *ctx)
 {
 	ran(ctx);
-	forget(PT_REGS_PARM1(ctx) + 1);
+	forget(PT_REGS_PARM1(ctx) + APART);
+	return 0;
+}
+
+/* nvidia_close(inode, file), uvm_release_entry(inode, file), os_unlock_user_pages(pages, array) */
+SEC("kprobe")
+int free_second_entry(struct pt_regs *ctx)
+{
+	ran(ctx);
+	forget(PT_REGS_PARM2(ctx) + APART);
+	return 0;
+}
+
+/* --- of nvidia.ko -------------------------------------------------------------- */
+
+SEC("kprobe")
+int os_alloc_entry(struct pt_regs *ctx)
+{
+	const __u64 size = PT_REGS_PARM2(ctx);
+	struct observer_call call;
+
+	ran(ctx);
+	if (size <= OS_MEM_BOUND || size > SIZE_BOUND || !driver(false))
+		return 0;
+	call = metadata_call(false, vmalloc_bytes(size));
+	call.out = PT_REGS_PARM1(ctx);
+	call_begin(OBSERVER_CALL_OS_MEM, &call);
+	return 0;
+}
+
+RETURN(os_alloc, OBSERVER_CALL_OS_MEM)
+
+/* os_free_mem(), uvm_kvfree() */
+SEC("kprobe")
+int free_large_entry(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return free_large(PT_REGS_PARM1(ctx));
+}
+
+SEC("kprobe")
+int lock_pages_entry(struct pt_regs *ctx)
+{
+	const __u64 bytes = user_pages_bytes(PT_REGS_PARM2(ctx));
+	struct observer_call call;
+
+	ran(ctx);
+	if (!bytes || !driver(false))
+		return 0;
+	call = metadata_call(false, bytes);
+	call.out = PT_REGS_PARM3(ctx);
+	call.apart = APART;
+	call_begin(OBSERVER_CALL_USER_PAGES, &call);
+	return 0;
+}
+
+RETURN(lock_pages, OBSERVER_CALL_USER_PAGES)
+
+/* nvidia_open(inode, file), uvm_open_entry(inode, file) */
+#define FILE(size, uvm)								\
+	SEC("kprobe")								\
+	int size##_entry(struct pt_regs *ctx)					\
+	{									\
+		const struct series *series = driver(uvm);			\
+		struct observer_call call;					\
+										\
+		ran(ctx);							\
+		if (!series)							\
+			return 0;						\
+		call = metadata_call(uvm, series->sizes.size);			\
+		call.at = PT_REGS_PARM2(ctx);					\
+		call.apart = APART;						\
+		call_begin(OBSERVER_CALL_FILE, &call);				\
+		return 0;							\
+	}									\
+										\
+	RETURN(size, OBSERVER_CALL_FILE)
+
+FILE(file, false)
+
+/*
+ * A client of the resource manager. Its constructor and destructor are in the part of the driver
+ * that has no place for a probe, and each of them calls one function that has: a client refers to
+ * the process that made it. Which of a process's clients goes nobody tells here: the last one, of
+ * those that the process has made. No two are made or go at once: the driver sees to that.
+ */
+#define CLIENTS_OF_ONE		0xffff
+
+/* No address has this form. */
+static __always_inline __u64 client_handle(__u64 process, __u32 number)
+{
+	return process << 16 | number;
+}
+
+SEC("kprobe")
+int client_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(false);
+	struct observer_call call;
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	call = metadata_call(false, series->sizes.client);
+	call_begin(OBSERVER_CALL_CLIENT, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int client_return(struct pt_regs *ctx)
+{
+	__u64 process = PT_REGS_RC(ctx);
+	struct observer_call call;
+	__u32 *count, none = 0;
+
+	ran(ctx);
+	if (!call_take(OBSERVER_CALL_CLIENT, &call) || !process)
+		return 0;
+	count = bpf_map_lookup_elem(&made, &process);
+	if (!count) {
+		bpf_map_update_elem(&made, &process, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&made, &process);
+	}
+	if (count && *count < CLIENTS_OF_ONE)
+		remember(&call, client_handle(process, ++*count));
+	else
+		untracked(call.bytes);
+	return 0;
+}
+
+SEC("kprobe")
+int free_client_entry(struct pt_regs *ctx)
+{
+	__u64 process = PT_REGS_PARM1(ctx);
+	__u32 *count;
+
+	ran(ctx);
+	count = bpf_map_lookup_elem(&made, &process);
+	if (!count)
+		return 0;
+	forget(client_handle(process, *count));
+	if (--*count == 0)
+		bpf_map_delete_elem(&made, &process);
+	return 0;
+}
+
+/* --- of nvidia-uvm.ko ---------------------------------------------------------- */
+
+FILE(uvm_file, true)
+
+SEC("kprobe")
+int block_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(true);
+	struct observer_call call;
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	call = metadata_call(true, series->sizes.block);
+	call.out = PT_REGS_PARM4(ctx);
+	call.apart = APART;
+	call_begin(OBSERVER_CALL_BLOCK, &call);
+	return 0;
+}
+
+RETURN(block, OBSERVER_CALL_BLOCK)
+
+/* A range: those who make one don't always want to know where it is. Its tree does. */
+static __always_inline int range_begin(__u64 bytes, __u64 out, __u64 from, bool managed)
+{
+	struct observer_call call = metadata_call(true, bytes);
+
+	call.out = out;
+	call.from = from;
+	call.managed = managed;
+	call.apart = APART;
+	call_begin(OBSERVER_CALL_RANGE, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int external_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(true);
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	return range_begin(series->sizes.external, PT_REGS_PARM5(ctx), 0, false);
+}
+
+SEC("kprobe")
+int pool_range_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(true);
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	return range_begin(series->sizes.pool, last_argument(ctx, 7), 0, false);
+}
+
+SEC("kprobe")
+int mmap_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(true);
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	return range_begin(series->sizes.managed + ARRAY_BOUND, PT_REGS_PARM4(ctx), 0, true);
+}
+
+SEC("kprobe")
+int split_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(true);
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	return range_begin(series->sizes.managed + ARRAY_BOUND, PT_REGS_PARM3(ctx),
+			   PT_REGS_PARM1(ctx), true);
+}
+
+/* What is recorded of a range beside itself. */
+static __noinline int remember_array(struct observer_call *call, __u64 bytes, __u64 handle)
+{
+	call->bytes = bytes;
+	call->metadata = bytes;
+	return remember(call, handle);
+}
+
+SEC("kprobe")
+int range_return(struct pt_regs *ctx)
+{
+	const bool done = succeeded(ctx);
+	struct observer_call call;
+	__u64 handle;
+
+	ran(ctx);
+	if (!call_take(OBSERVER_CALL_RANGE, &call))
+		return 0;
+	if (done) {
+		handle = handle_of(&call);
+		call_done(&call, handle);
+		if (call.array && handle)
+			remember_array(&call, call.array, handle + APART_ARRAY);
+		else if (call.array)
+			untracked(call.array);
+	}
+	if (call.shortened)
+		remember_array(&call, call.shortened, call.from + APART_SHORTENED);
+	return 0;
+}
+
+SEC("kprobe")
+int free_range_entry(struct pt_regs *ctx)
+{
+	const __u64 range = PT_REGS_PARM1(ctx);
+
+	ran(ctx);
+	if (!range)
+		return 0;
+	forget(range + APART);
+	forget(range + APART_ARRAY);
+	forget(range + APART_SHORTENED);
+	return 0;
+}
+
+/*
+ * uvm_range_tree_add(tree, node): a range that is being made, or one of a group. Which tree has
+ * those of a VA space's groups is known from the first of them.
+ */
+SEC("kprobe")
+int tree_add_entry(struct pt_regs *ctx)
+{
+	struct observer_call *call = call_find(OBSERVER_CALL_RANGE);
+	struct space *space;
+
+	ran(ctx);
+	if (call) {
+		if (!call->out)
+			call->at = PT_REGS_PARM2(ctx) - RANGE_NODE;
+		return 0;
+	}
+	call = call_find(OBSERVER_CALL_ASSIGN);
+	space = call ? bpf_map_lookup_elem(&spaces, &call->at) : NULL;
+	if (space)
+		space->tree = PT_REGS_PARM1(ctx);
+	return 0;
+}
+
+/* --- its heap ------------------------------------------------------------------ */
+
+/* The call that makes a range of managed memory, where an array of that may be so large. */
+static __always_inline struct observer_call *call_of_array(__u64 size)
+{
+	struct observer_call *call;
+
+	if (size <= ARRAY_BOUND || size > (__u64)KVMALLOC_BOUND_PAGES << page_shift)
+		return NULL;
+	call = call_find(OBSERVER_CALL_RANGE);
+	return call && call->managed ? call : NULL;
+}
+
+static __always_inline bool counts_kvmalloc(__u64 size)
+{
+	return size > (__u64)KVMALLOC_BOUND_PAGES << page_shift && size <= SIZE_BOUND;
+}
+
+SEC("kprobe")
+int kvmalloc_entry(struct pt_regs *ctx)
+{
+	const __u64 size = PT_REGS_PARM1(ctx);
+	struct observer_call *range, call;
+
+	ran(ctx);
+	if (size <= ARRAY_BOUND || !driver(true) || call_find(OBSERVER_CALL_KVREALLOC))
+		return 0;
+	range = call_of_array(size);
+	if (!counts_kvmalloc(size) && (!range || range->array))
+		return 0;
+	call = metadata_call(true, range ? power_of_two(size) : vmalloc_bytes(size));
+	call.managed = range != NULL;
+	call_begin(OBSERVER_CALL_KVMALLOC, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int kvmalloc_return(struct pt_regs *ctx)
+{
+	const __u64 at = PT_REGS_RC(ctx);
+	struct observer_call *range, call;
+
+	ran(ctx);
+	if (!call_take(OBSERVER_CALL_KVMALLOC, &call) || !at)
+		return 0;
+	range = call.managed ? call_find(OBSERVER_CALL_RANGE) : NULL;
+	if (range)
+		range->array = call.bytes;
+	else
+		remember(&call, at);
+	return 0;
+}
+
+/* Of a new block the driver may ask the function above, or a copy of its own. */
+SEC("kprobe")
+int kvrealloc_entry(struct pt_regs *ctx)
+{
+	const __u64 size = PT_REGS_PARM2(ctx);
+	__u64 at = PT_REGS_PARM1(ctx), task = bpf_get_current_pid_tgid();
+	struct observer_record *old = NULL, *lost;
+	struct observer_call *range, call = { 0 };
+	struct observer_record record;
+
+	ran(ctx);
+	if (!driver(true))
+		return 0;
+	if (may_be_vmalloc(at))
+		old = bpf_map_lookup_elem(&records, &at);
+	range = old ? call_of_array(size) : NULL;
+	if (range && range->shortened)
+		range = NULL;
+	if (range)
+		call = metadata_call(true, power_of_two(size));
+	else if (counts_kvmalloc(size))
+		call = metadata_call(true, vmalloc_bytes(size));
+	else if (!old)
+		return 0;
+	call.managed = range != NULL;
+	call.from = size;
+	call.at = at;
+	call_begin(OBSERVER_CALL_KVREALLOC, &call);
+	if (!old)
+		return 0;
+	record = *old;
+	if (bpf_map_delete_elem(&records, &at))
+		return 0;
+	lost = bpf_map_lookup_elem(&resizing, &task);
+	if (lost || bpf_map_update_elem(&resizing, &task, &record, BPF_ANY)) {
+		/* It goes on, and nobody follows it. */
+		settle(&record);
+		untracked(record.bytes);
+	}
+	return 0;
+}
+
+SEC("kprobe")
+int kvrealloc_return(struct pt_regs *ctx)
+{
+	const __u64 at = PT_REGS_RC(ctx);
+	__u64 task = bpf_get_current_pid_tgid(), before;
+	struct observer_call *range, call;
+	struct observer_record *old, record;
+
+	ran(ctx);
+	if (!call_take(OBSERVER_CALL_KVREALLOC, &call))
+		return 0;
+	before = call.at;
+	old = bpf_map_lookup_elem(&resizing, &task);
+	if (old) {
+		record = *old;
+		bpf_map_delete_elem(&resizing, &task);
+		/* A block that can't be resized stays as it is. */
+		if (at || !call.from)
+			settle(&record);
+		else if (bpf_map_update_elem(&records, &before, &record, BPF_ANY))
+			settle(&record);
+	}
+	if (!at || !call.bytes)
+		return 0;
+	range = call.managed ? call_find(OBSERVER_CALL_RANGE) : NULL;
+	if (range)
+		range->shortened = call.bytes;
+	else
+		remember(&call, at);
+	return 0;
+}
+
+/* --- VA spaces, and their groups of ranges ------------------------------------- */
+
+SEC("kprobe")
+int space_entry(struct pt_regs *ctx)
+{
+	const struct series *series = driver(true);
+	struct observer_call call;
+
+	ran(ctx);
+	if (!series)
+		return 0;
+	call = metadata_call(true, series->sizes.va_space);
+	call.from = PT_REGS_PARM1(ctx);
+	call.out = PT_REGS_PARM2(ctx);
+	call.apart = APART;
+	call_begin(OBSERVER_CALL_SPACE, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int space_return(struct pt_regs *ctx)
+{
+	const bool done = succeeded(ctx);
+	struct observer_call call;
+	struct space space = { 0 };
+	__u64 at;
+
+	ran(ctx);
+	if (!call_take(OBSERVER_CALL_SPACE, &call) || !done)
+		return 0;
+	at = handle_of(&call);
+	call_done(&call, at);
+	space.mapping = call.from;
+	/* Its groups of ranges have nowhere to be counted. */
+	if (!at || bpf_map_update_elem(&spaces, &at, &space, BPF_ANY) ||
+	    bpf_map_update_elem(&mappings, &space.mapping, &at, BPF_ANY))
+		untracked(0);
+	return 0;
+}
+
+static long forget_lot(__u32 index, __u64 *lots)
+{
+	forget(*lots + index);
+	return 0;
+}
+
+SEC("kprobe")
+int free_space_entry(struct pt_regs *ctx)
+{
+	__u64 at = PT_REGS_PARM1(ctx), lots = at + APART_LOTS, mapping;
+	struct space *space;
+
+	ran(ctx);
+	forget(at + APART);
+	space = bpf_map_lookup_elem(&spaces, &at);
+	if (!space)
+		return 0;
+	bpf_loop(space->group_lots, forget_lot, &lots, 0);
+	mapping = space->mapping;
+	bpf_map_delete_elem(&mappings, &mapping);
+	bpf_map_delete_elem(&spaces, &at);
+	return 0;
+}
+
+/* The VA space of an open file. */
+static __always_inline struct space *space_of(struct file *file, __u64 *at)
+{
+	__u64 mapping = (__u64)BPF_CORE_READ(file, f_mapping);
+	__u64 *found = bpf_map_lookup_elem(&mappings, &mapping);
+
+	if (!found)
+		return NULL;
+	*at = *found;
+	return bpf_map_lookup_elem(&spaces, at);
+}
+
+/* So many groups, and ranges in them, have to find room in a VA space's lots. */
+struct lots {
+	__u64 space;
+	__u64 wanted;
+};
+
+static long count_lot(__u32 index __attribute__((unused)), struct lots *lots)
+{
+	struct space *space = bpf_map_lookup_elem(&spaces, &lots->space);
+	const struct series *series = driver(true);
+	struct observer_call call;
+	__u32 lot;
+
+	if (!space || !series)
+		return 1;
+	lot = space->group_lots;
+	if (lot >= GROUP_LOTS || lots->wanted <= groups_in(lot))
+		return 1;
+	if (__sync_val_compare_and_swap(&space->group_lots, lot, lot + 1) != lot)
+		return 0;
+	call = metadata_call(true, (groups_in(lot + 1) - groups_in(lot)) * series->sizes.group);
+	remember(&call, lots->space + APART_LOTS + lot);
+	return 0;
+}
+
+static __noinline int count_groups(__u64 at, __u64 wanted)
+{
+	struct lots lots = { .space = at, .wanted = wanted };
+
+	return bpf_loop(2 * GROUP_LOTS, count_lot, &lots, 0);
+}
+
+/* Not inline: the stack of a program, and of all that it calls, is small. */
+static __noinline int space_call_begin(enum observer_call_of of, __u64 at)
+{
+	struct observer_call call = { .at = at, .kind = OBSERVER_METADATA };
+
+	call_begin(of, &call);
+	return 0;
+}
+
+SEC("kprobe")
+int group_entry(struct pt_regs *ctx)
+{
+	struct space *space;
+	__u64 at;
+
+	ran(ctx);
+	space = space_of((struct file *)PT_REGS_PARM2(ctx), &at);
+	if (!space)
+		return 0;
+	__sync_fetch_and_add(&space->groups, 1);
+	count_groups(at, (__u64)space->groups + space->ranges);
+	space_call_begin(OBSERVER_CALL_GROUP, at);
+	return 0;
+}
+
+static __always_inline int one_less(bool goes)
+{
+	struct observer_call call;
+	struct space *space;
+
+	if (!call_take(OBSERVER_CALL_GROUP, &call) || !goes)
+		return 0;
+	space = bpf_map_lookup_elem(&spaces, &call.at);
+	/* What was made before the observer came is not counted. */
+	if (space && space->groups)
+		__sync_fetch_and_add(&space->groups, -1);
+	return 0;
+}
+
+SEC("kprobe")
+int group_return(struct pt_regs *ctx)
+{
+	const bool done = succeeded(ctx);
+
+	ran(ctx);
+	return one_less(!done);
+}
+
+SEC("kprobe")
+int free_group_entry(struct pt_regs *ctx)
+{
+	__u64 at;
+
+	ran(ctx);
+	if (space_of((struct file *)PT_REGS_PARM2(ctx), &at))
+		space_call_begin(OBSERVER_CALL_GROUP, at);
+	return 0;
+}
+
+SEC("kprobe")
+int free_group_return(struct pt_regs *ctx)
+{
+	const bool done = succeeded(ctx);
+
+	ran(ctx);
+	return one_less(done);
+}
+
+/* The way along the list of a tree's ranges. */
+struct walk {
+	__u64 head;
+	__u64 at;
+	__u32 count;
+};
+
+static long pass_range(__u32 index, struct walk *walk)
+{
+	if (bpf_probe_read_kernel(&walk->at, sizeof(walk->at), (void *)walk->at) ||
+	    !walk->at || walk->at == walk->head)
+		return 1;
+	walk->count = index + 1;
+	return 0;
+}
+
+/* How many ranges are in groups; the VA space's lock is held. As many as may be, where it is many. */
+static __noinline __u32 count_assigned(__u64 tree, __u32 most)
+{
+	struct walk walk = { .head = tree + TREE_LIST, .at = tree + TREE_LIST };
+
+	if (!tree)
+		return 0;
+	bpf_loop(RANGES_COUNTED, pass_range, &walk, 0);
+	return walk.count < RANGES_COUNTED ? walk.count : most;
+}
+
+/* See kmod/hooks/va_space.c. */
+SEC("kprobe")
+int assign_entry(struct pt_regs *ctx)
+{
+	__u64 at = PT_REGS_PARM1(ctx);
+	struct space *space;
+
+	ran(ctx);
+	space = bpf_map_lookup_elem(&spaces, &at);
+	if (!space)
+		return 0;
+	if (!space->tree)
+		space_call_begin(OBSERVER_CALL_ASSIGN, at);
+	space->ranges += RANGES_ASSIGNED;
+	if ((__u64)space->groups + space->ranges <= groups_in(space->group_lots))
+		return 0;
+	space->ranges = count_assigned(space->tree, space->ranges - RANGES_ASSIGNED) +
+			RANGES_ASSIGNED;
+	count_groups(at, 2 * ((__u64)space->groups + space->ranges));
+	return 0;
+}
+
+SEC("kprobe")
+int assign_return(struct pt_regs *ctx)
+{
+	struct observer_call call;
+
+	ran(ctx);
+	call_take(OBSERVER_CALL_ASSIGN, &call);
 	return 0;
 }
 
@@ -878,7 +1621,7 @@ int pool_entry(struct pt_regs *ctx)
 	/* A GPU's own memory. */
 	if (params.backing_gpu)
 		return 0;
-	page = 1ULL << t->page_shift;
+	page = 1ULL << page_shift;
 	call.bytes = (params.size + page - 1) & ~(page - 1);
 	call.kind = kind_for_caller(true, OBSERVER_MANAGED);
 	call.charged = params.mm && memcg_charges(current());
@@ -957,20 +1700,26 @@ int init_module_entry(struct pt_regs *ctx)
 	struct module *mod = (struct module *)PT_REGS_PARM1(ctx);
 	struct observer_totals *t = all();
 	char name[12] = "", version[8] = "";
+	struct series *known;
 	__u32 *series;
+	unsigned int i;
 
 	ran(ctx);
 	bpf_probe_read_kernel_str(name, sizeof(name), &mod->name);
 	if (!t)
 		return 0;
 	if (same(name, "nvidia", sizeof("nvidia")))
-		series = &t->nvidia_series;
+		series = &t->nvidia_series, known = &drivers[0];
 	else if (same(name, "nvidia_uvm", sizeof("nvidia_uvm")))
-		series = &t->uvm_series;
+		series = &t->uvm_series, known = &drivers[1];
 	else
 		return 0;
 	bpf_probe_read_kernel_str(version, sizeof(version), BPF_CORE_READ(mod, version));
 	*series = leading_number(version);
+	known->layouts = 0;
+	for (i = 0; i < sizeof(known_series) / sizeof(known_series[0]); i++)
+		if (*series >= known_series[i].first && *series <= known_series[i].last)
+			*known = known_series[i];
 	return start_begin();
 }
 

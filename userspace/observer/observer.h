@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* Rises with each change below: maps of another version that are pinned can't be read. */
-#define OBSERVER_VERSION	2
+#define OBSERVER_VERSION	3
 
 /* As deep as the module's: what is in cgroups further down counts for the one of that level. */
 #define OBSERVER_LEVEL_MAX	64
@@ -22,6 +22,7 @@
 #define OBSERVER_CLIENTS	32768
 #define OBSERVER_RECORDS	(1 << 20)
 #define OBSERVER_CALLS		16384
+#define OBSERVER_SPACES		16384
 
 #define OBSERVER_HOOKS		40
 
@@ -30,7 +31,17 @@ enum observer_call_of {
 	OBSERVER_CALL_ALLOC,
 	OBSERVER_CALL_CHUNK,
 	OBSERVER_CALL_POOL,
-	OBSERVER_CALL_OBJECT,
+	OBSERVER_CALL_BLOCK,
+	OBSERVER_CALL_SPACE,
+	OBSERVER_CALL_FILE,
+	OBSERVER_CALL_RANGE,
+	OBSERVER_CALL_GROUP,
+	OBSERVER_CALL_ASSIGN,
+	OBSERVER_CALL_KVMALLOC,
+	OBSERVER_CALL_KVREALLOC,
+	OBSERVER_CALL_OS_MEM,
+	OBSERVER_CALL_USER_PAGES,
+	OBSERVER_CALL_CLIENT,
 	OBSERVER_CALL_KINDS,
 	OBSERVER_CALL_NONE = OBSERVER_CALL_KINDS,
 };
@@ -50,19 +61,28 @@ struct observer_call_key {
  * struct observer_call - between the entry of a function and its return
  * @bytes: with @metadata
  * @out: where the driver puts the handle
- * @apart: added to it, where the address is another record's, too
+ * @at: the handle, or the object that the call is about, where it is known before it returns
+ * @apart: added to the handle, where the address is another record's, too
+ * @array: of a range of managed memory: the array that it has, where that is large
+ * @shortened: likewise: the array that is left to @from, which it is split off
+ * @from: likewise; of a VA space its mapping
  * @kind: enum observer_kind
+ * @managed: it makes a range of managed memory
  */
 struct observer_call {
 	__u64 bytes;
 	__u64 metadata;
 	__u64 out;
+	__u64 at;
 	__u64 apart;
 	__u64 began_ns;
+	__u64 array;
+	__u64 shortened;
+	__u64 from;
 	__u32 kind;
 	__u32 uvm;
 	__u32 charged;
-	__u32 unused;
+	__u32 managed;
 };
 
 enum observer_kind {
@@ -145,14 +165,13 @@ struct observer_record {
  * @since_ns: when counting began, since the epoch
  * @nvidia_series: of the loaded nvidia.ko; 0 for none, or none that is known
  * @uvm_series: of the loaded nvidia-uvm.ko
- * @page_shift: of the kernel's pages
  * @untracked_count: allocations that are in no account, for want of room or of a return
  * @missed_returns: calls whose return was never seen, as their task has begun another since
  * @nameless: allocations that count for their account and no process, for want of room
  */
 struct observer_totals {
 	__u32 version;
-	__u32 page_shift;
+	__u32 unused;
 	__u64 since_ns;
 	__u32 nvidia_series;
 	__u32 uvm_series;

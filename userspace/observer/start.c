@@ -31,6 +31,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "hooks/series.h"
 #include "observer.h"
 #include "observer.skel.h"
 
@@ -69,18 +70,60 @@ static const struct place {
 	  true, OBSERVER_CALL_NONE },
 	{ "allocate", "alloc", "nvidia:nv_alloc_pages", "alloc_pages_entry", "alloc_pages_return",
 	  true, OBSERVER_CALL_ALLOC },
+	{ "free metadata", "os_free", "nvidia:os_free_mem", "free_large_entry", NULL, false,
+	  OBSERVER_CALL_NONE },
+	{ "allocate metadata", "os_alloc", "nvidia:os_alloc_mem", "os_alloc_entry",
+	  "os_alloc_return", false, OBSERVER_CALL_OS_MEM },
+	{ "close device", "close", "nvidia:nvidia_close", "free_second_entry", NULL, false,
+	  OBSERVER_CALL_NONE },
+	{ "open device", "open", "nvidia:nvidia_open", "file_entry", "file_return", false,
+	  OBSERVER_CALL_FILE },
+	{ "remove client", "free_client", "nvidia:os_put_pid_info", "free_client_entry", NULL, false,
+	  OBSERVER_CALL_NONE },
+	{ "make client", "client", "nvidia:os_get_pid_info", "client_entry", "client_return", false,
+	  OBSERVER_CALL_CLIENT },
+	{ "unregister memory", "unlock_pages", "nvidia:os_unlock_user_pages", "free_second_entry",
+	  NULL, false, OBSERVER_CALL_NONE },
+	{ "register memory", "lock_pages", "nvidia:os_lock_user_pages", "lock_pages_entry",
+	  "lock_pages_return", false, OBSERVER_CALL_USER_PAGES },
+	{ "free UVM metadata", "kvfree", "nvidia_uvm:uvm_kvfree", "free_large_entry", NULL, false,
+	  OBSERVER_CALL_NONE },
+	{ "resize UVM metadata", "kvrealloc", "nvidia_uvm:__uvm_kvrealloc", "kvrealloc_entry",
+	  "kvrealloc_return", false, OBSERVER_CALL_KVREALLOC },
+	{ "allocate UVM metadata", "kvmalloc", "nvidia_uvm:__uvm_kvmalloc", "kvmalloc_entry",
+	  "kvmalloc_return", false, OBSERVER_CALL_KVMALLOC },
+	{ "allocate UVM metadata", "kvmalloc_zero", "nvidia_uvm:__uvm_kvmalloc_zero",
+	  "kvmalloc_entry", "kvmalloc_return", false, OBSERVER_CALL_KVMALLOC },
+	{ "close UVM device", "close_uvm", "nvidia_uvm:uvm_release_entry", "free_second_entry", NULL,
+	  false, OBSERVER_CALL_NONE },
+	{ "open UVM device", "open_uvm", "nvidia_uvm:uvm_open_entry", "uvm_file_entry",
+	  "uvm_file_return", false, OBSERVER_CALL_FILE },
 	{ "remove VA space", "free_va_space", "nvidia_uvm:uvm_va_space_destroy",
-	  "free_object_entry", NULL, false, OBSERVER_CALL_NONE },
-	{ "make VA space", "va_space", "nvidia_uvm:uvm_va_space_create", "va_space_entry",
-	  "object_return", false, OBSERVER_CALL_OBJECT },
+	  "free_space_entry", NULL, false, OBSERVER_CALL_NONE },
+	{ "make VA space", "va_space", "nvidia_uvm:uvm_va_space_create", "space_entry",
+	  "space_return", false, OBSERVER_CALL_SPACE },
+	{ "remove range group", "free_group", "nvidia_uvm:uvm_api_destroy_range_group",
+	  "free_group_entry", "free_group_return", false, OBSERVER_CALL_GROUP },
+	{ "make range group", "group", "nvidia_uvm:uvm_api_create_range_group", "group_entry",
+	  "group_return", false, OBSERVER_CALL_GROUP },
+	{ "assign to range group", "assign", "nvidia_uvm:uvm_range_group_assign_range",
+	  "assign_entry", "assign_return", false, OBSERVER_CALL_ASSIGN },
 	{ "remove managed block", "free_block", "nvidia_uvm:uvm_va_block_destroy",
 	  "free_object_entry", NULL, false, OBSERVER_CALL_NONE },
 	{ "make managed block", "block", "nvidia_uvm:uvm_va_block_create", "block_entry",
-	  "object_return", false, OBSERVER_CALL_OBJECT },
-	{ "remove range", "free_range", "nvidia_uvm:uvm_va_range_destroy", "free_object_entry",
+	  "block_return", false, OBSERVER_CALL_BLOCK },
+	{ "remove range", "free_range", "nvidia_uvm:uvm_va_range_destroy", "free_range_entry",
 	  NULL, false, OBSERVER_CALL_NONE },
+	{ "place range", "tree_add", "nvidia_uvm:uvm_range_tree_add", "tree_add_entry", NULL, false,
+	  OBSERVER_CALL_NONE },
 	{ "make external range", "external", "nvidia_uvm:uvm_va_range_create_external",
-	  "external_entry", "object_return", false, OBSERVER_CALL_OBJECT },
+	  "external_entry", "range_return", false, OBSERVER_CALL_RANGE },
+	{ "make UVM pool", "pool_range", "nvidia_uvm:uvm_va_range_create_semaphore_pool",
+	  "pool_range_entry", "range_return", false, OBSERVER_CALL_RANGE },
+	{ "make managed range", "mmap", "nvidia_uvm:uvm_va_range_create_mmap", "mmap_entry",
+	  "range_return", false, OBSERVER_CALL_RANGE },
+	{ "split managed range", "split", "nvidia_uvm:uvm_va_range_split", "split_entry",
+	  "range_return", false, OBSERVER_CALL_RANGE },
 	{ "free UVM pool", "free_pool", "nvidia_uvm:uvm_mem_free", "free_pages_entry", NULL, false,
 	  OBSERVER_CALL_NONE },
 	{ "allocate UVM pool", "pool", "nvidia_uvm:uvm_mem_alloc", "pool_entry", "pool_return",
@@ -379,6 +422,17 @@ static __u32 series_of(const char *module)
 	return number;
 }
 
+/* What is known of a driver that is loaded; one that is loaded later is looked at then. */
+static void identify(struct series *driver, __u32 number)
+{
+	static const struct series known[] = KNOWN_SERIES;
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (number >= known[i].first && number <= known[i].last)
+			*driver = known[i];
+}
+
 static bool begin(struct observer *observer)
 {
 	const __u64 root = OBSERVER_ROOT_ID;
@@ -390,14 +444,11 @@ static bool begin(struct observer *observer)
 	};
 	struct timespec now;
 	__u32 zero = 0;
-	long page = sysconf(_SC_PAGESIZE);
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	totals.since_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
-	while (page > 1) {
-		page >>= 1;
-		totals.page_shift++;
-	}
+	identify(&observer->bpf->bss->drivers[0], totals.nvidia_series);
+	identify(&observer->bpf->bss->drivers[1], totals.uvm_series);
 	if (bpf_map_update_elem(observer->maps.accounts, &root, &account, BPF_ANY) ||
 	    bpf_map_update_elem(observer->maps.totals, &zero, &totals, BPF_ANY))
 		return failed(observer, "the maps can't be written: %s", strerror(errno));
@@ -453,7 +504,8 @@ static bool pin_maps(struct observer *observer)
 static bool start(struct observer *observer)
 {
 	struct bpf_link *link;
-	__u32 i;
+	__u32 i, page_shift = 0;
+	long page;
 	int err;
 
 	if (!tracefs())
@@ -462,6 +514,9 @@ static bool start(struct observer *observer)
 	observer->bpf = observer_bpf__open();
 	if (!observer->bpf)
 		return failed(observer, "the BPF programs can't be opened: %s", strerror(errno));
+	for (page = sysconf(_SC_PAGESIZE); page > 1; page >>= 1)
+		page_shift++;
+	observer->bpf->rodata->page_shift = page_shift;
 	err = bpf_map__set_max_entries(observer->bpf->maps.records, observer->records);
 	if (!err)
 		err = observer_bpf__load(observer->bpf);
