@@ -214,9 +214,10 @@ static __always_inline __u64 power_of_two(__u64 n)
 	return n + 1;
 }
 
+/* Its members, and those of what it points to, are read as they are: no helper is called for it. */
 static __always_inline struct task_struct *current(void)
 {
-	return (struct task_struct *)bpf_get_current_task();
+	return bpf_get_current_task_btf();
 }
 
 /* NULL for a driver that isn't known. */
@@ -263,7 +264,7 @@ static __always_inline struct mem_cgroup *active_memcg(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(struct task_struct, active_memcg))
 		return NULL;
-	return BPF_CORE_READ(task, active_memcg);
+	return task->active_memcg;
 }
 
 static long put_one(__u32 index __attribute__((unused)), __u64 *id)
@@ -396,12 +397,19 @@ static __always_inline __u64 account_of_current(bool uvm)
 	struct task_struct *task = current();
 	struct mem_cgroup *memcg = uvm ? active_memcg(task) : NULL;
 	struct cgroup *cgrp;
+	__u64 id;
 
 	if (memcg) {
 		cgrp = BPF_CORE_READ(memcg, css.cgroup);
 		if (!BPF_CORE_READ(cgrp, root, hierarchy_id))
 			return account_of(cgrp);
 	}
+	/* What nearly always is: a cgroup that has an account of its own already. */
+	cgrp = task->cgroups->dfl_cgrp;
+	id = cgrp->kn->id;
+	if ((cgrp->self.flags & CSS_ONLINE) && cgrp->level <= OBSERVER_LEVEL_MAX &&
+	    bpf_map_lookup_elem(&accounts, &id))
+		return id;
 	return account_of(BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }
 
@@ -484,8 +492,19 @@ static __always_inline void account_uncharge(const struct observer_record *recor
 {
 	struct change change = change_of(record);
 
+	struct observer_account *account = bpf_map_lookup_elem(&accounts, &change.id);
+	__u64 id = change.id, parent;
+
+	if (!account)
+		return;
+	parent = account->parent;
 	bpf_loop(OBSERVER_LEVEL_MAX + 1, uncharge_one, &change, 0);
-	account_put(record->client.account);
+	/* It was there until now, for the record. */
+	if (__sync_fetch_and_add(&account->refs, -1ULL) != 1)
+		return;
+	bpf_map_delete_elem(&accounts, &id);
+	if (parent)
+		account_put(parent);
 }
 
 static long fail_one(__u32 index __attribute__((unused)), __u64 *id)
@@ -508,7 +527,7 @@ static __always_inline void account_failed(__u64 id)
 
 static __always_inline bool works_for_a_process(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+	return task->mm && !(task->flags & PF_KTHREAD);
 }
 
 static __always_inline void client_charge(struct observer_record *record)
@@ -558,7 +577,7 @@ static __always_inline void client_uncharge(const struct observer_record *record
 	if (__sync_fetch_and_add(&client->records, -1ULL) != 1)
 		return;
 	/* The usual end: a process that exits closes the driver. Readers find the rest. */
-	if ((BPF_CORE_READ(current(), flags) & PF_EXITING) &&
+	if ((current()->flags & PF_EXITING) &&
 	    bpf_get_current_pid_tgid() >> 32 == record->client.tgid)
 		bpf_map_delete_elem(&clients, &record->client);
 }
@@ -605,13 +624,10 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 		.charged = call->charged,
 	};
 	struct observer_totals *t = all();
-	struct task_struct *task, *leader;
+	struct task_struct *task;
 
 	if (!t)
 		return 0;
-	/* A handle that is handed out again was freed unseen. */
-	if (forget(handle))
-		add(&t->stale_count, 1);
 	if (call->kind == OBSERVER_DRIVER) {
 		raise(&t->driver_peak, __sync_fetch_and_add(&t->driver_usage, call->bytes) +
 				       call->bytes);
@@ -623,8 +639,7 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 		}
 		task = current();
 		if (works_for_a_process(task)) {
-			leader = BPF_CORE_READ(task, group_leader);
-			record.client.start_ns = BPF_CORE_READ(leader, start_boottime);
+			record.client.start_ns = task->group_leader->start_boottime;
 			record.client.tgid = bpf_get_current_pid_tgid() >> 32;
 		}
 		account_charge(&record, call->began_ns ?
@@ -633,6 +648,11 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 			client_charge(&record);
 	}
 	add(&t->records, 1);
+	if (!bpf_map_update_elem(&records, &handle, &record, BPF_NOEXIST))
+		return 0;
+	/* A handle that is handed out again was freed unseen. */
+	if (forget(handle))
+		add(&t->stale_count, 1);
 	if (bpf_map_update_elem(&records, &handle, &record, BPF_ANY)) {
 		settle(&record);
 		untracked(call->bytes);
