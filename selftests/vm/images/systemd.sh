@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # image sets and uses these
 #
-# A machine that systemd runs, with its D-Bus, its logind and a user's own manager. No
-# more units than that takes: what a whole Debian starts beside them is not ours to test.
+# A machine that systemd runs, with its D-Bus, its logind and a user's own manager, and
+# systemd-nspawn with machined. No more units than that takes: what a whole Debian starts beside them is not ours to test.
 
 image_packages=(
-	systemd libsystemd-shared libpam-systemd libnss-systemd
+	systemd libsystemd-shared libpam-systemd libnss-systemd systemd-container
 	dbus dbus-daemon dbus-bin dbus-system-bus-common:all libpam-modules
 	# the programs' own libraries, and those that these need in turn
 	libc6 libacl1 libblkid1 libcap2 libcrypt1 libgcrypt20 libgpg-error0 libip4tc2 libkmod2
@@ -15,9 +15,9 @@ image_packages=(
 )
 
 programs=(
-	lib/systemd/systemd{,-journald,-logind,-user-runtime-dir,-user-sessions,-cgroups-agent}
+	lib/systemd/systemd{,-journald,-logind,-machined,-user-runtime-dir,-user-sessions,-cgroups-agent}
 	bin/{systemctl,journalctl,loginctl,systemd-notify,systemd-tmpfiles,systemd-sysusers}
-	usr/bin/{busctl,dbus-daemon,systemd-analyze,systemd-cat,systemd-cgls,systemd-run}
+	usr/bin/{busctl,dbus-daemon,systemd-analyze,systemd-cat,systemd-cgls,systemd-nspawn,systemd-run}
 )
 units=(
 	# what every machine has
@@ -29,6 +29,7 @@ units=(
 	user.slice user@.service user-runtime-dir@.service
 	user-.slice.d user@.service.d user@0.service.d
 	systemd-{logind,user-sessions}.service dbus.service dbus.socket
+	{systemd-machined,dbus-org.freedesktop.machine1}.service machine.slice
 )
 
 fill_image() { # ROOT TREE TRIPLET
@@ -51,6 +52,8 @@ install_systemd() { # ROOT TRIPLET
 	cp -r "${units[@]/#/lib/systemd/system/}" "$root/lib/systemd/system/"
 	cp -r usr/lib/{systemd,tmpfiles.d} "$root/usr/lib/"
 	cp -r usr/share/dbus-1 "$root/usr/share/"
+	# systemd-nspawn shows it to its machines.
+	echo ID=debian >"$root/usr/lib/os-release"
 }
 
 configure_systemd() { # ETC

@@ -26,6 +26,9 @@ std::string counted(std::uint64_t count, const char *one, const char *many) {
 std::string short_name(const Owners &owners, std::string_view path) {
     const auto owner = owners.of(path);
 
+    // Of units only a machine of systemd-nspawn's has a name.
+    if (owner && owner->kind == OwnerKind::unit && !owner->name.empty())
+        return fmt::format("machine {}", printable(owner->name));
     if (!owner || owner->kind == OwnerKind::unit)
         return printable(base_name(path));
     if (!owner->container.empty())
