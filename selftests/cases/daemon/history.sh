@@ -79,7 +79,8 @@ crowd() {
 	done 2>/dev/null
 }
 
-# The longest time between two samples of the finest resolution since then, in seconds.
+# The longest time between two samples of the finest resolution since then, in whole seconds: a
+# sample may be some milliseconds late.
 longest_gap() { # SECONDS, since 1970
 	umacct history --csv --since "@$1" | awk -F '[T:Z,]' '
 		NR > 1 {
@@ -88,7 +89,7 @@ longest_gap() { # SECONDS, since 1970
 				gap = now - last
 			last = now
 		}
-		END { print (NR > 5 && gap ? gap : 999) }'
+		END { print NR > 5 && gap ? int(gap + 0.5) : 999 }'
 }
 
 expect_warning mem_cgroup_out_of_memory
