@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# boot:
 #
 # The kernel has no memory to take a probe off ftrace, or to put one there: umacct goes all
 # the same and leaves nothing behind, the driver comes and goes, and another's probes go on.
+# In a machine of its own: the kernel keeps the places that it failed to give up, and traces
+# there what a later driver happens to have.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
 needs_vm "it loads and unloads modules"
