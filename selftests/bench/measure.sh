@@ -371,12 +371,12 @@ run_top() { # REFRESHES
 measure_top() { # COUNT
 	exec 6<>/dev/umacct_test_alloc || stop "no second /dev/umacct_test_alloc"
 	names=/var/lib/containers/storage/overlay-containers
-	mkdir -p $names $CGROUPS/machine
+	mkdir -p $names $CGROUPS/machine.slice
 	containers=
 	for number in $(seq "$1"); do
 		id=$(printf '%064x' "$number")
 		containers="$containers,{\"id\":\"$id\",\"names\":[\"named-$number\"]}"
-		enter "/machine/libpod-$id.scope"
+		enter "/machine.slice/libpod-$id.scope"
 		ask_beside "alloc 1 4096 0 10"
 	done
 	enter /bench
@@ -387,7 +387,7 @@ measure_top() { # COUNT
 	echo "top umacct $(((all - first) * 1000 / 20)) 0"
 	free_many
 	rm $names/containers.json
-	find $CGROUPS/machine -depth -type d -exec rmdir {} + || stop "cgroups are left"
+	find $CGROUPS/machine.slice -depth -type d -exec rmdir {} + || stop "cgroups are left"
 }
 
 measure_top 200
