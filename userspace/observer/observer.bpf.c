@@ -225,7 +225,11 @@ static __always_inline const struct series *driver(bool uvm)
 {
 	const struct series *series = &drivers[uvm];
 
-	return series->layouts ? series : NULL;
+	if (!series->layouts)
+		return NULL;
+	/* What a compiler finds out anew, the verifier of 6.1 takes for NULL. */
+	barrier_var(series);
+	return series;
 }
 
 /* No other program of its kind runs on this processor meanwhile. */
@@ -1296,28 +1300,35 @@ int kvrealloc_entry(struct pt_regs *ctx)
 	return 0;
 }
 
+/*
+ * What was counted for the block before it was resized; one that can't be stays as it is. Apart
+ * from who calls this, as there is not room for both on the stack.
+ */
+static __noinline int resized(__u64 before, bool stays)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	struct observer_record *old = bpf_map_lookup_elem(&resizing, &task);
+	struct observer_record record;
+
+	if (!old)
+		return 0;
+	record = *old;
+	bpf_map_delete_elem(&resizing, &task);
+	if (!stays || bpf_map_update_elem(&records, &before, &record, BPF_ANY))
+		settle(&record);
+	return 0;
+}
+
 SEC("kprobe")
 int kvrealloc_return(struct pt_regs *ctx)
 {
 	const __u64 at = PT_REGS_RC(ctx);
-	__u64 task = bpf_get_current_pid_tgid(), before;
 	struct observer_call *range, call;
-	struct observer_record *old, record;
 
 	ran(ctx);
 	if (!call_take(OBSERVER_CALL_KVREALLOC, &call))
 		return 0;
-	before = call.at;
-	old = bpf_map_lookup_elem(&resizing, &task);
-	if (old) {
-		record = *old;
-		bpf_map_delete_elem(&resizing, &task);
-		/* A block that can't be resized stays as it is. */
-		if (at || !call.from)
-			settle(&record);
-		else if (bpf_map_update_elem(&records, &before, &record, BPF_ANY))
-			settle(&record);
-	}
+	resized(call.at, !at && call.from);
 	if (!at || !call.bytes)
 		return 0;
 	range = call.managed ? call_find(OBSERVER_CALL_RANGE) : NULL;
