@@ -188,6 +188,10 @@ needs_uvm() {
 	[ -c /dev/nvidia-uvm ] || skip_all "nvidia-uvm is not loaded"
 }
 
+needs_observer() {
+	[ -e /usr/lib/umacct/libumacct-observer.so ] || skip_all "the tool was built without the observer"
+}
+
 needs_cgroups() {
 	grep -qw memory "$CGROUPS/cgroup.subtree_control" 2>/dev/null ||
 		skip_all "no cgroup v2 with the memory controller at $CGROUPS"

@@ -11,7 +11,7 @@ needs_vm "it locks the kernel down"
 needs_accounting
 needs_uvm
 needs_kernel_alloc
-[ -e /usr/lib/umacct/libumacct-observer.so ] || skip_all "the tool was built without the observer"
+needs_observer
 
 LOCKDOWN=/sys/kernel/security/lockdown
 PINNED=/sys/fs/bpf/umacct

@@ -10,7 +10,7 @@
 needs_vm "it unloads the module, and measures the whole machine's free memory"
 needs_accounting
 needs_kernel_alloc
-[ -e /usr/lib/umacct/libumacct-observer.so ] || skip_all "the tool was built without the observer"
+needs_observer
 
 LOG=$TEST_DIR/log
 PINNED=/sys/fs/bpf/umacct
