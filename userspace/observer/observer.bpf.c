@@ -214,7 +214,7 @@ static __always_inline __u64 power_of_two(__u64 n)
 	return n + 1;
 }
 
-/* Its members, and those of what it points to, are read as they are: no helper is called for it. */
+/* Members of it, and of what it points to, are read without a helper. */
 static __always_inline struct task_struct *current(void)
 {
 	return bpf_get_current_task_btf();
@@ -227,7 +227,7 @@ static __always_inline const struct series *driver(bool uvm)
 
 	if (!series->layouts)
 		return NULL;
-	/* What a compiler finds out anew, the verifier of 6.1 takes for NULL. */
+	/* Else the compiler may compute the pointer again, which the verifier of 6.1 takes for NULL. */
 	barrier_var(series);
 	return series;
 }
@@ -994,8 +994,8 @@ FILE(file, false)
 /*
  * A client of the resource manager. Its constructor and destructor are in the part of the driver
  * that has no place for a probe, and each of them calls one function that has: a client refers to
- * the process that made it. Which of a process's clients goes nobody tells here: the last one, of
- * those that the process has made. No two are made or go at once: the driver sees to that.
+ * the process that made it. Which of a process's clients goes isn't known here: the one that was
+ * made last is taken. The driver makes and removes one at a time.
  */
 #define CLIENTS_OF_ONE		0xffff
 
@@ -1079,7 +1079,7 @@ int block_entry(struct pt_regs *ctx)
 
 RETURN(block, OBSERVER_CALL_BLOCK)
 
-/* A range: those who make one don't always want to know where it is. Its tree does. */
+/* A range. Not every caller asks for its address; the tree that it is put into is given that. */
 static __always_inline int range_begin(__u64 bytes, __u64 out, __u64 from, bool managed)
 {
 	struct observer_call call = metadata_call(true, bytes);
@@ -1293,7 +1293,7 @@ int kvrealloc_entry(struct pt_regs *ctx)
 		return 0;
 	lost = bpf_map_lookup_elem(&resizing, &task);
 	if (lost || bpf_map_update_elem(&resizing, &task, &record, BPF_ANY)) {
-		/* It goes on, and nobody follows it. */
+		/* The block stays, and is no longer in an account. */
 		settle(&record);
 		untracked(record.bytes);
 	}
@@ -1301,8 +1301,8 @@ int kvrealloc_entry(struct pt_regs *ctx)
 }
 
 /*
- * What was counted for the block before it was resized; one that can't be stays as it is. Apart
- * from who calls this, as there is not room for both on the stack.
+ * Gives up what was counted for a block before it was resized, or puts it back where the block
+ * stays as it was. A function of its own: the stack has no room for its record and the caller's.
  */
 static __noinline int resized(__u64 before, bool stays)
 {
