@@ -192,6 +192,18 @@ Json to_json(const HeadroomChange &asked, const Headroom &headroom) {
     return members;
 }
 
+/// Whether umacctd runs, which keeps it. others: the module's settings were changed before.
+bool keep(const Machine &machine, const Headroom &headroom, bool others) {
+    try {
+        return set_headroom(machine, headroom).has_value();
+    } catch (const Error &error) {
+        if (!others)
+            throw;
+        throw Error(error.failure(), error.what(),
+                    "the other settings were changed before, and stay so");
+    }
+}
+
 int set(Session &session, const Options &options) {
     const bool of_machine = options.target == machine_word;
     const auto values = values_of(options);
@@ -214,10 +226,10 @@ int set(Session &session, const Options &options) {
     const AccountChange before = as_it_is(change.account, account_now());
     const Enforcement made =
         of_module ? make_it_so(session.module(), target, change, machine_before) : Enforcement();
-    // The last, as it is the only one that is never refused for what others have.
+    // The last: the module may refuse what it is asked for, and then no headroom changes.
     const Headroom headroom = change.headroom.on(headroom_before);
-    const bool kept =
-        change.headroom.empty() || set_headroom(session.machine, headroom) || headroom.bytes == 0;
+    const bool kept = change.headroom.empty() || keep(session.machine, headroom, of_module) ||
+                      headroom.bytes == 0;
     const MachineChange machine_after = machine_now();
     const Account account = account_now();
     const AccountChange after = as_it_is(change.account, account);
