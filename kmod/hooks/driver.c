@@ -238,8 +238,10 @@ const char *umacct_driver_unenforced(void)
 			return hook->reason;
 	for_each_hook(hook)
 		if (hook->state == UMACCT_HOOK_ARMED && hook->probe.replacement &&
-		    !umacct_probe_fires(&hook->probe))
-			return "kprobes are disabled on this machine (debugfs kprobes/enabled)";
+		    umacct_probe_needs_kprobes(&hook->probe))
+			/* What holds for one of them holds for all. */
+			return umacct_probe_selftest() ? NULL :
+			       "kprobes are disabled on this machine (debugfs kprobes/enabled)";
 	return NULL;
 }
 

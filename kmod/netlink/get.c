@@ -31,14 +31,15 @@ static int put_status(struct sk_buff *skb, struct genl_info *info, const struct 
 
 int umacct_nl_status_get_doit(struct sk_buff *request, struct genl_info *info)
 {
-	size_t size = MESSAGE_SIZE;
+	const size_t usual = umacct_message_status_size();
 	struct reader reader;
 	struct sk_buff *skb;
+	size_t size;
 	int err;
 
 	umacct_reader_init(&reader, request);
 	/* It is longer if many hooks have a reason. */
-	for (;; size *= 2) {
+	for (size = usual;; size *= 2) {
 		skb = genlmsg_new(size, GFP_KERNEL);
 		if (!skb)
 			return -ENOMEM;
@@ -46,7 +47,7 @@ int umacct_nl_status_get_doit(struct sk_buff *request, struct genl_info *info)
 		if (!err)
 			return genlmsg_reply(skb, info);
 		nlmsg_free(skb);
-		if (size > MESSAGE_SIZE)
+		if (size > usual)
 			return err;
 	}
 }

@@ -9,7 +9,7 @@ struct client;
 struct event;
 struct reader;
 
-/* Room for an account with its path, and for nearly every status. */
+/* Room for an account with its path, and for a status but for its hooks. */
 #define MESSAGE_SIZE	NLMSG_DEFAULT_SIZE
 
 extern struct genl_family umacct_message_family;
@@ -20,6 +20,7 @@ int umacct_message_put_account(struct sk_buff *skb, const struct reader *reader,
 			       const struct account *a);
 int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
 			      const struct client *c, const struct account *account);
+size_t umacct_message_status_size(void);
 int umacct_message_put_pools(struct sk_buff *skb);
 int umacct_message_put_totals(struct sk_buff *skb, const struct reader *reader);
 int umacct_message_put_driver(struct sk_buff *skb, const struct reader *reader);

@@ -497,15 +497,15 @@ bool umacct_probe_selftest(void)
 }
 
 /**
- * umacct_probe_fires() - does the kernel deliver calls to an armed probe?
- * @p: the probe
+ * umacct_probe_needs_kprobes() - would calls be missed if kprobes were switched off?
+ * @p: the probe, armed
  *
- * Context: may sleep.
- * Return: false if kprobes are switched off, and it is one.
+ * Context: the caller serialises with umacct_probe_arm().
+ * Return: false if ftrace calls it directly.
  */
-bool umacct_probe_fires(const struct probe *p)
+bool umacct_probe_needs_kprobes(const struct probe *p)
 {
-	return p->direct || umacct_probe_selftest();
+	return !p->direct;
 }
 
 /**

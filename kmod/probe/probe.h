@@ -51,7 +51,7 @@ u64 umacct_probe_calls(const struct probe *p);
 u64 umacct_probe_missed(const struct probe *p);
 int umacct_probe_resolve(const char *symbol, unsigned long *address);
 bool umacct_probe_selftest(void);
-bool umacct_probe_fires(const struct probe *p);
+bool umacct_probe_needs_kprobes(const struct probe *p);
 void umacct_probe_system_exit(void);
 
 /**
