@@ -27,16 +27,17 @@ static __always_inline u64 pages_per_block(u64 page_size)
 
 /*
  * What leaves the free list. A contiguous request takes one block, of a power of
- * two of pages; any other takes whole blocks of page_size.
+ * two of pages; any other takes whole blocks of page_size. @contiguous is as the driver
+ * has it: no bool is made of it.
  */
-static __always_inline u64 bytes_taken(u32 count, u64 page_size, bool contiguous)
+static __always_inline u64 bytes_taken(u32 count, u64 page_size, u8 contiguous)
 {
 	u64 pages = count;
 
-	if (contiguous && count)
-		pages = roundup_pow_of_two(pages);
-	else if (!contiguous)
+	if (!contiguous)
 		pages = round_up(pages, pages_per_block(page_size));
+	else if (count)
+		pages = roundup_pow_of_two(pages);
 	return pages << PAGE_SHIFT;
 }
 
@@ -66,7 +67,7 @@ static noinline void alloc_failed(const struct allocation *alloc, u32 status)
 				      pages_per_block(alloc->page_size));
 }
 
-static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool contiguous,
+static __always_inline void alloc_end(struct allocation *alloc, u32 status, u8 contiguous,
 				      bool charged, void **priv)
 {
 	unsigned long handle = status == NV_OK ? (unsigned long)*priv : 0;
