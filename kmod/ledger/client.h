@@ -25,7 +25,7 @@
  * @refs: one for being listed, one from each record and call under way. It drops
  *	from 1 to 0 only under umacct_ledger_lock, when the client is taken off the list. A
  *	lookup without the lock gets a reference, or sees that the client is over
- * @member: of its account's clients
+ * @member: of its account's clients, while it is listed
  * @row: in umacct_client_rows; empty while the client only waits for @refs to drop
  * @refused_tid: thread of the last refused allocation
  * @refused_pages: size of that request, in pages
@@ -33,6 +33,8 @@
  *	same refusal
  * @refused_after: low 32 bits of @allocs at that time; an allocation in between makes it a
  *	new refusal
+ *
+ * With no more members than it has, one takes 192 bytes, which is a block of the kernel's.
  *
  * A process that moves to another cgroup becomes another client. umacct_ledger_lock guards all
  * members except @managed, @peak, @refs and @comm.
@@ -56,8 +58,10 @@ struct client {
 	char comm[TASK_COMM_LEN];
 	struct hlist_node hash;
 	struct row row;
-	struct list_head member;
-	struct rcu_head rcu;
+	union {
+		struct list_head member;
+		struct rcu_head rcu;
+	};
 };
 
 /* Guarded by umacct_ledger_lock. */
