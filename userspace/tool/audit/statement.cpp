@@ -155,7 +155,7 @@ std::int64_t Statement::taken(Part part) const {
 
 Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
                             const BesideMeminfo &beside, const Status &status) {
-    Statement statement{.total = memory.total()};
+    Statement statement{.total = memory.total(), .available = {}};
     const auto set = [&](Part part, std::uint64_t bytes) { statement[part] = as_signed(bytes); };
 
     statement.available = available_statement(memory, watermarks);
