@@ -330,6 +330,8 @@ enum {
 	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
 	UMACCT_A_CLIENT_METADATA,
 	UMACCT_A_CLIENT_RECORDS,	/* u32: live allocations */
+	/* flag: the process is on its way out, and what it holds is still coming back */
+	UMACCT_A_CLIENT_EXITING,
 
 	__UMACCT_A_CLIENT_MAX,
 	UMACCT_A_CLIENT_MAX = (__UMACCT_A_CLIENT_MAX - 1)

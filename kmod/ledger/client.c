@@ -220,6 +220,33 @@ bool umacct_client_is_over(const struct client *client)
 	return is_idle(client) && (client_exited(client) || !client->account->online);
 }
 
+/**
+ * umacct_client_is_exiting() - is what a client holds still coming back?
+ * @client: the client
+ *
+ * A process that was killed while it waits in the driver is exiting, too: it runs nothing else
+ * any more.
+ *
+ * Context: any.
+ * Return: true if it holds something, and all threads of its process end, or have ended; false
+ *	once the process has been reaped.
+ */
+bool umacct_client_is_exiting(const struct client *client)
+{
+	const struct task_struct *task;
+	bool exiting = false;
+
+	if (is_idle(client))
+		return false;
+	rcu_read_lock();
+	task = pid_task(client->pid, PIDTYPE_TGID);
+	if (task)
+		exiting = (READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT) ||
+			  !atomic_read(&task->signal->live);
+	rcu_read_unlock();
+	return exiting;
+}
+
 /* Looks at the next client; returns false if there is none. */
 static bool reap_next(u64 *seq)
 {

@@ -79,6 +79,7 @@ bool umacct_client_unlist_idle_locked(struct client *client);
 void umacct_client_end(struct client *client);
 void umacct_client_held_locked(const struct client *client, struct held *held);
 bool umacct_client_is_over(const struct client *client);
+bool umacct_client_is_exiting(const struct client *client);
 void umacct_client_offline_locked(struct account *account);
 int umacct_client_init(void);
 void umacct_client_exit(void);

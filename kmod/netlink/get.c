@@ -158,7 +158,11 @@ int umacct_nl_account_get_start(struct netlink_callback *cb)
 
 int umacct_nl_client_get_start(struct netlink_callback *cb)
 {
-	return dump_start(cb, UMACCT_A_CLIENT_ACCOUNT_ID);
+	int err = dump_start(cb, UMACCT_A_CLIENT_ACCOUNT_ID);
+
+	if (!err)
+		dump_reader(cb)->exiting = umacct_dump_attrs(cb)[UMACCT_A_CLIENT_EXITING];
+	return err;
 }
 
 int umacct_nl_get_done(struct netlink_callback *cb)
@@ -214,7 +218,8 @@ static int put_client_row(const struct client *client, const struct account *acc
 	const struct reader *reader = dump_reader(dump->cb);
 	void *hdr;
 
-	if (!umacct_reader_asks_for(reader, account))
+	if (!umacct_reader_asks_for(reader, account) ||
+	    (reader->exiting && !umacct_client_is_exiting(client)))
 		return 0;
 	hdr = dump_row(dump->skb, dump->cb, UMACCT_CMD_CLIENT_GET);
 	if (!hdr || !dump_row_end(dump->skb, dump->cb, hdr,

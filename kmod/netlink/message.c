@@ -102,7 +102,8 @@ int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
 	    nla_put_string(skb, UMACCT_A_CLIENT_COMM, c->comm) ||
 	    nla_put_string(skb, UMACCT_A_CLIENT_PATH, umacct_reader_path(reader, account)))
 		return -EMSGSIZE;
-	if (client_exited(c) && nla_put_flag(skb, UMACCT_A_CLIENT_EXITED))
+	if ((client_exited(c) && nla_put_flag(skb, UMACCT_A_CLIENT_EXITED)) ||
+	    (umacct_client_is_exiting(c) && nla_put_flag(skb, UMACCT_A_CLIENT_EXITING)))
 		return -EMSGSIZE;
 	return 0;
 }

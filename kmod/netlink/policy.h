@@ -23,6 +23,7 @@ static const struct nla_policy account_set_policy[] = {
 
 static const struct nla_policy client_get_policy[] = {
 	[UMACCT_A_CLIENT_ACCOUNT_ID] = { .type = NLA_U64 },
+	[UMACCT_A_CLIENT_EXITING] = { .type = NLA_FLAG },
 };
 
 static const struct nla_policy config_set_policy[] = {

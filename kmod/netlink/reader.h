@@ -11,6 +11,7 @@ struct sk_buff;
 /**
  * struct reader - on whose behalf a request is answered
  * @all: sees every account
+ * @exiting: asked for processes that are exiting only
  * @own: otherwise, sees the subtree of this cgroup; 0: none
  * @subtree: asked for this subtree only, or 0
  * @cursor: dumps: number of the last row that was looked at
@@ -19,6 +20,7 @@ struct sk_buff;
  */
 struct reader {
 	bool all;
+	bool exiting;
 	u64 own;
 	u64 subtree;
 	u64 cursor;

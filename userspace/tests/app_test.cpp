@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/host/task.h"
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/text.h"
@@ -539,22 +540,26 @@ std::string task_stat(const char *state, unsigned flags, unsigned pending) {
                        state, flags, pending);
 }
 
-TEST_F(App, WhatIsComingBackIsOfProcessesThatAreExiting) {
-    const auto process = [&](const std::string &first, const std::string &second) {
+TEST_F(App, AProcessIsExitingWhenAllOfItsThreadsAre) {
+    const auto exiting = [&](const std::string &first, const std::string &second) {
         sandbox_.write("proc/42/stat", first);
         sandbox_.write("proc/42/task/42/stat", first);
         sandbox_.write("proc/42/task/43/stat", second);
+        return is_exiting(sandbox_.root() / "proc", 42);
     };
-    const auto exiting = [&] { return run_json({"ps", "--json"})["clients"][0]["exiting"]; };
 
-    process(task_stat("S", 0, 0), task_stat("S", 0, 0));
-    EXPECT_EQ(exiting(), false);
-    process(task_stat("Z", 4, 0), task_stat("S", 0, 0));
-    EXPECT_EQ(exiting(), false) << "only its first thread has ended";
-    process(task_stat("Z", 4, 0), task_stat("D", 4, 0));
-    EXPECT_EQ(exiting(), true);
-    process(task_stat("D", 0, 1U << 8), task_stat("D", 0, 1U << 8));
-    EXPECT_EQ(exiting(), true) << "it was killed, and waits in the driver";
+    EXPECT_FALSE(exiting(task_stat("S", 0, 0), task_stat("S", 0, 0)));
+    EXPECT_FALSE(exiting(task_stat("Z", 4, 0), task_stat("S", 0, 0)))
+        << "only its first thread has ended";
+    EXPECT_TRUE(exiting(task_stat("Z", 4, 0), task_stat("D", 4, 0)));
+    EXPECT_TRUE(exiting(task_stat("D", 0, 1U << 8), task_stat("D", 0, 1U << 8)))
+        << "it was killed, and waits in the driver";
+}
+
+TEST_F(App, WhatIsComingBackIsOfProcessesThatAreExiting) {
+    EXPECT_EQ(run_json({"ps", "--json"})["clients"][0]["exiting"], false);
+    fake_.clients[1].exiting = true;
+    EXPECT_EQ(run_json({"ps", "--json"})["clients"][0]["exiting"], true);
     EXPECT_NE(run({"ps"}).out.find("python3 (exiting)"), std::string::npos) << run({"ps"}).out;
     EXPECT_NE(run({"ls"}).out.find("big.service (1 process exiting)"), std::string::npos)
         << run({"ls"}).out;

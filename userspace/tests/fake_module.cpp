@@ -38,22 +38,24 @@ public:
     }
 
     bool dump(umacct_cmd command, const Payload &attributes, const Take &take) override {
-        const bool of_accounts = command == UMACCT_CMD_ACCOUNT_GET;
-        const auto subtree = attribute(attributes, of_accounts ? int{UMACCT_A_ACCOUNT_ID}
-                                                               : int{UMACCT_A_CLIENT_ACCOUNT_ID});
         const bool interrupted = module_.dumps < module_.interruptions;
 
         if (module_.goes_after && module_.dumps >= *module_.goes_after)
             throw Error(Failure::missing, "the fake module goes");
         ++module_.dumps;
-        if (of_accounts) {
+        if (command == UMACCT_CMD_ACCOUNT_GET) {
+            const auto subtree = attribute(attributes, UMACCT_A_ACCOUNT_ID);
+
             for (const Account &account : module_.accounts) {
                 if (!subtree || is_below(account.path, *subtree))
                     take(encode(account));
             }
         } else {
+            const auto asked = decode<ClientRequest>(attributes);
+
             for (const Client &client : module_.clients) {
-                if (!subtree || is_below(client.path, *subtree))
+                if ((!asked.account_id || is_below(client.path, *asked.account_id)) &&
+                    (!asked.exiting || client.exiting))
                     take(encode(client));
             }
         }

@@ -54,15 +54,15 @@ int list_accounts(Session &session, const std::optional<std::string> &target,
     const Binders binders(module, machine.owners(), accounts);
     const std::vector<Row> rows =
         account_rows(machine, accounts, binders, column(options.sort, Of::accounts, "--sort"));
-    const auto binder_of = [&](const Row &row) -> Json {
+    const auto add_binder = [&](std::string &text, const Row &row) {
         const std::string path = binders.path(*row.account);
 
-        return {{"effective_path", path.empty() ? Json(nullptr) : Json(path)}};
+        text += ",\"effective_path\":" + json_text(path.empty() ? Json(nullptr) : Json(path));
     };
 
     if (output.json) {
         print_json(output, machine.owners(), list.members, "accounts", rows,
-                   list.binders ? binder_of : std::function<Json(const Row &)>());
+                   list.binders ? add_binder : More());
         return 0;
     }
     if (!options.no_header && !options.csv && !list.head.empty())

@@ -73,6 +73,37 @@ check "the exit of a process that moved frees in the left cgroup" eventually sys
 check "the exit of a process that moved frees in the right cgroup" eventually system_is top/right $((5 * MIB))
 is "a process that exited is listed no more" "$(client "$left_pid" system)" ""
 
+# Its parent is stopped and can't reap it; its child has the driver's file, too, and holds what
+# it took.
+is_exiting() { # PID
+	[ "$(client "$1" exiting)" = true ]
+}
+# shellcheck disable=SC2016 # for the other shell
+start_in top/right brief sh -c 'rmtool "$@" & kill -STOP $$' sh
+parent_pid=$pid
+ask brief alloc 2M
+brief_pid=$(xargs <"/proc/$parent_pid/task/$parent_pid/children")
+is "a process that goes on is not listed as exiting" "$(client "$brief_pid" exiting)" false
+is "the list of cgroups has no process that is exiting before one is" \
+	"$(umacct ls --json "$(cgroup_path top/right)" | json_field exiting)" 0
+fifos heir
+ask brief fork "$TEST_DIR/heir"
+heir_pid=$(reply_field pid)
+holders="$holders $brief_pid $heir_pid"
+answer heir
+kill -KILL "$brief_pid"
+check "a process that was killed, but whose memory is held, is listed as exiting" \
+	eventually is_exiting "$brief_pid"
+is "the list of cgroups counts the process that is exiting" \
+	"$(umacct ls --json "$(cgroup_path top/right)" | json_field exiting)" 1
+kill -CONT "$parent_pid"
+gone "$parent_pid"
+is "a process that was reaped is exiting no more" "$(client "$brief_pid" exiting)" false
+is "the list of cgroups doesn't count a process that was reaped" \
+	"$(umacct ls --json "$(cgroup_path top/right)" | json_field exiting)" 0
+tell heir exit
+gone "$heir_pid"
+
 fifos child
 ask right fork "$TEST_DIR/child"
 child_pid=$(reply_field pid)

@@ -45,6 +45,7 @@ void fields(auto &way, Is<AccountRequest> auto &request) {
 
 void fields(auto &way, Is<ClientRequest> auto &request) {
     way(UMACCT_A_CLIENT_ACCOUNT_ID, request.account_id);
+    way(UMACCT_A_CLIENT_EXITING, request.exiting);
 }
 
 void fields(auto &way, Is<MachineChange> auto &change) {

@@ -24,6 +24,7 @@ struct AccountRequest {
 /// What CLIENT_GET is asked.
 struct ClientRequest {
     std::optional<std::uint64_t> account_id; ///< empty for all
+    bool exiting = false;                    ///< those alone
 };
 
 /// Of AccountRequest, ClientRequest, Status, Reclaim, Account, Enforcement, Client and Event.

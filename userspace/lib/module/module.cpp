@@ -39,6 +39,11 @@ std::vector<Client> Module::clients(std::optional<std::uint64_t> subtree) {
     return all<Client>(UMACCT_CMD_CLIENT_GET, ClientRequest{.account_id = subtree});
 }
 
+std::vector<Client> Module::exiting_clients(std::optional<std::uint64_t> subtree) {
+    return all<Client>(UMACCT_CMD_CLIENT_GET,
+                       ClientRequest{.account_id = subtree, .exiting = true});
+}
+
 Enforcement Module::set_account(std::uint64_t id, const AccountChange &change) {
     return decode<Enforcement>(transport_->request(
         UMACCT_CMD_ACCOUNT_SET, encode(AccountRequest{.id = id, .change = change})));

@@ -32,6 +32,7 @@ public:
     void for_each_account(const std::function<void()> &begin,
                           const std::function<void(Account account)> &take);
     std::vector<Client> clients(std::optional<std::uint64_t> subtree = {});
+    std::vector<Client> exiting_clients(std::optional<std::uint64_t> subtree = {});
 
     Enforcement set_account(std::uint64_t id, const AccountChange &change);
     Enforcement set_machine(const MachineChange &change);

@@ -119,6 +119,7 @@ void fields(auto &way, Is<Client> auto &client) {
     way(UMACCT_A_CLIENT_FREES, "frees", client.frees);
     way(UMACCT_A_CLIENT_RECORDS, "records", client.records);
     way(UMACCT_A_CLIENT_EXITED, "exited", client.exited);
+    way(UMACCT_A_CLIENT_EXITING, "exiting", client.exiting);
 }
 
 void fields(auto &way, Is<Event> auto &event) {

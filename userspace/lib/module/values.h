@@ -237,6 +237,8 @@ struct Client {
     std::uint64_t metadata = 0;
     /// live allocations
     std::uint32_t records = 0;
+    /// the process is on its way out, and what it holds is still coming back
+    bool exiting = false;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }

@@ -26,6 +26,7 @@
 #include "lib/host/file_descriptor.h"
 #include "lib/host/library.h"
 #include "lib/host/meminfo.h"
+#include "lib/host/task.h"
 #include "lib/host/text_file.h"
 #include "lib/module/stand_in.h"
 #include "lib/observer/maps.h"
@@ -220,6 +221,7 @@ public:
             client.frees = row.frees;
             client.records = static_cast<std::uint32_t>(row.records);
             client.exited = has_exited(key.tgid);
+            client.exiting = row.records != 0 && !client.exited && is_exiting("/proc", key.tgid);
             all.push_back(std::move(client));
         }
         return all;
@@ -470,10 +472,11 @@ public:
                     take(encode(account));
             }
         } else {
-            const auto top = decode<ClientRequest>(attributes).account_id;
+            const auto asked = decode<ClientRequest>(attributes);
 
             for (const Client &client : view.clients()) {
-                if (!top || view.is_below(client.account_id, *top))
+                if ((!asked.account_id || view.is_below(client.account_id, *asked.account_id)) &&
+                    (!asked.exiting || client.exiting))
                     take(encode(client));
             }
         }

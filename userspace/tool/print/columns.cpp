@@ -151,15 +151,23 @@ bool Row::over_soft() const {
     return account != nullptr && account->soft && account->usage > *account->soft;
 }
 
+namespace {
+
+const char *mark_of(const Client &client) {
+    return client.exited ? " (exited)" : client.exiting ? " (exiting)" : "";
+}
+
+} // namespace
+
 Row row_of(const Owners &owners, const Client &client, const Account *account) {
     return {.account = account,
             .client = &client,
-            .name = printable(client.comm) + (client.exited ? " (exited)" : ""),
+            .name = printable(client.comm) + mark_of(client),
             .place = display_path(owners, client.path)};
 }
 
 void print_json(const Output &output, const Owners &owners, const Json &members, const char *key,
-                const std::vector<Row> &rows, const std::function<Json(const Row &)> &more) {
+                const std::vector<Row> &rows, const More &more) {
     output.list(members, key, rows.size(), [&](std::string &text, std::size_t index) {
         const Row &row = rows[index];
 
@@ -168,8 +176,9 @@ void print_json(const Output &output, const Owners &owners, const Json &members,
         else
             append_json(text, owners, *row.account, row.memory);
         if (more) {
-            text.back() = ',';
-            text += json_text(more(row)).substr(1);
+            text.pop_back();
+            more(text, row);
+            text += '}';
         }
     });
 }
@@ -340,13 +349,6 @@ std::vector<Row> account_rows(const Machine &machine, const std::vector<Account>
 
 namespace {
 
-constexpr const char *exiting_mark = " (exiting)";
-
-bool is_exiting(const Machine &machine, const Client &client) {
-    return client.usage > 0 && !client.exited && client.pid != 0 &&
-           umacct::is_exiting(machine.proc(), client.pid);
-}
-
 /// Of a process that is there still, and not another's that has the number now.
 std::optional<uid_t> user_of(const std::filesystem::path &proc, const Client &client) {
     struct stat info {};
@@ -414,29 +416,13 @@ void describe_processes(const Machine &machine, std::vector<Row> &rows,
         row.command = user ? command_line(proc) : "";
         if (row.command.empty())
             row.command = row.name;
-        else if (row.exiting != 0)
-            row.command += exiting_mark;
+        else
+            row.command += mark_of(*row.client);
     }
-}
-
-std::unordered_map<std::uint64_t, std::uint32_t> exiting_of(const Machine &machine,
-                                                            const std::vector<Client> &clients) {
-    std::unordered_map<std::uint64_t, std::uint32_t> processes;
-
-    for (const Client &client : clients) {
-        if (is_exiting(machine, client))
-            ++processes[client.account_id];
-    }
-    return processes;
 }
 
 std::string exiting_note(std::uint32_t processes) {
     return processes == 0 ? "" : counted(processes, "process exiting", "processes exiting");
-}
-
-Json exiting_json(const Row &row) {
-    return row.client != nullptr ? Json({{"exiting", row.exiting != 0}})
-                                 : Json({{"exiting", row.exiting}});
 }
 
 std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> &clients,
@@ -454,10 +440,6 @@ std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> 
 
         if (row.account != nullptr)
             row.memory = memory_controller(machine.cgroups(), *row.account);
-        if (is_exiting(machine, client)) {
-            row.exiting = 1;
-            row.name += exiting_mark;
-        }
     }
     columns.push_back(&sort);
     describe_processes(machine, rows, columns);

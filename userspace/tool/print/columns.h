@@ -39,8 +39,7 @@ struct Row {
     std::string bound_by = {};             ///< printable: the cgroup whose limit binds, or "itself"
     std::string command = {};              ///< printable: of a process, with its arguments
     std::string user = {};                 ///< printable: whom it runs as
-    /// Processes whose memory is still coming back: those of an account, without the cgroups
-    /// below; of a process 1, or 0.
+    /// Of an account: processes whose memory is still coming back, without the cgroups below.
     std::uint32_t exiting = {};
 
     const std::string &path() const { return client ? client->path : account->path; }
@@ -51,11 +50,12 @@ struct Row {
 /// The row of a process; account may be null.
 Row row_of(const Owners &owners, const Client &client, const Account *account);
 
-/// Prints the members, then each row as "ls" or "ps" has it, in their order. more: what
-/// is added to a row.
+/// Appends members to a row in JSON, each after a comma.
+using More = std::function<void(std::string &text, const Row &row)>;
+
+/// Prints the members, then each row as "ls" or "ps" has it, in their order.
 void print_json(const Output &output, const Owners &owners, const Json &members, const char *key,
-                const std::vector<Row> &rows,
-                const std::function<Json(const Row &)> &more = nullptr);
+                const std::vector<Row> &rows, const More &more = nullptr);
 
 /// What rows are of.
 enum class Of : std::uint8_t { accounts = 1, processes = 2, both = 3 };
@@ -140,15 +140,8 @@ private:
     std::unordered_map<std::uint64_t, Binder> others_; ///< by their ids
 };
 
-/// The processes that hold memory and are on their way out, by the accounts of that memory.
-std::unordered_map<std::uint64_t, std::uint32_t> exiting_of(const Machine &machine,
-                                                            const std::vector<Client> &clients);
-
 /// "2 processes exiting"; empty for none.
 std::string exiting_note(std::uint32_t processes);
-
-/// What lists have of a row in JSON, beside what the module says of it.
-Json exiting_json(const Row &row);
 
 /// The accounts by their whole paths, in that order. The rows point at them.
 std::vector<Row> account_rows(const Machine &machine, const std::vector<Account> &accounts,

@@ -187,8 +187,9 @@ void print_document(const Machine &machine, const Output &output, const TopModel
                 {"managed_bytes", status.managed},
                 {"reserve_bytes", if_told(status, status.reserve)}},
                model.processes ? "clients" : "accounts", model.all_rows(),
-               [](const Row &row) -> Json {
-                   return {{"rate_bytes_per_second", row.rate ? Json(*row.rate) : Json(nullptr)}};
+               [](std::string &text, const Row &row) {
+                   text += ",\"rate_bytes_per_second\":" +
+                           (row.rate ? std::to_string(*row.rate) : "null");
                });
 }
 

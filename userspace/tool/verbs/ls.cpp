@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -37,7 +38,9 @@ int list(Session &session, const Options &options) {
     const std::optional<std::uint64_t> subtree =
         options.target ? std::optional(machine.resolve(*options.target).id) : std::nullopt;
     const std::vector<Account> accounts = module.accounts(subtree);
-    const auto exiting = exiting_of(machine, module.clients(subtree));
+    std::unordered_map<std::uint64_t, std::uint32_t> exiting;
+    for (const Client &client : module.exiting_clients(subtree))
+        ++exiting[client.account_id];
     const Binders binders(module, machine.owners(), accounts);
     const auto order = [&](const Row &a, const Row &b) { return comes_before(sort, a, b); };
     std::vector<Row> rows = tree_rows(
@@ -62,7 +65,10 @@ int list(Session &session, const Options &options) {
     }
     output.warn_if_degraded(status);
     if (output.json) {
-        print_json(output, machine.owners(), Json::object(), "accounts", rows, exiting_json);
+        print_json(output, machine.owners(), Json::object(), "accounts", rows,
+                   [](std::string &text, const Row &row) {
+                       text += ",\"exiting\":" + std::to_string(row.exiting);
+                   });
         return 0;
     }
     name_rows(machine.owners(), rows);

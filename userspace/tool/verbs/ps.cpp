@@ -34,7 +34,7 @@ int list(Session &session, const Options &options) {
 
     output.warn_if_degraded(status);
     if (output.json)
-        print_json(output, machine.owners(), Json::object(), "clients", rows, exiting_json);
+        print_json(output, machine.owners(), Json::object(), "clients", rows);
     else if (clients.empty() && !options.list.csv)
         fmt::print(output.out, "no process holds memory\n");
     else

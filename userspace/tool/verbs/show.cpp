@@ -114,14 +114,14 @@ int show(Module &module, const Machine &machine, Output &output, const Options &
     const std::vector<Row> rows =
         process_rows(machine, clients, accounts, column("usage", Of::processes, ""), shown);
     const auto exiting =
-        static_cast<std::uint32_t>(std::ranges::count_if(rows, [&](const Row &row) {
-            return row.exiting != 0 && row.client->account_id == account.id;
+        static_cast<std::uint32_t>(std::ranges::count_if(clients, [&](const Client &client) {
+            return client.exiting && client.account_id == account.id;
         }));
     if (output.json) {
         Json json = to_json(machine.owners(), account, memory);
 
         json["exiting"] = exiting;
-        print_json(output, machine.owners(), {{"account", json}}, "clients", rows, exiting_json);
+        print_json(output, machine.owners(), {{"account", json}}, "clients", rows);
         return 0;
     }
     print_account(module, machine, output, account, memory, exiting, options.bytes);
