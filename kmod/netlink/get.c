@@ -218,8 +218,8 @@ static int put_client_row(const struct client *client, const struct account *acc
 	const struct reader *reader = dump_reader(dump->cb);
 	void *hdr;
 
-	if (!umacct_reader_asks_for(reader, account) ||
-	    (reader->exiting && !umacct_client_is_exiting(client)))
+	if ((reader->exiting && !umacct_client_is_exiting(client)) ||
+	    !umacct_reader_asks_for(reader, account))
 		return 0;
 	hdr = dump_row(dump->skb, dump->cb, UMACCT_CMD_CLIENT_GET);
 	if (!hdr || !dump_row_end(dump->skb, dump->cb, hdr,

@@ -67,7 +67,8 @@ int list(Session &session, const Options &options) {
     if (output.json) {
         print_json(output, machine.owners(), Json::object(), "accounts", rows,
                    [](std::string &text, const Row &row) {
-                       text += ",\"exiting\":" + std::to_string(row.exiting);
+                       text += ",\"exiting\":";
+                       text += row.exiting == 0 ? "0" : std::to_string(row.exiting);
                    });
         return 0;
     }
