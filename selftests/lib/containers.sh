@@ -58,37 +58,106 @@ accounts_are() { # N
 	[ "$(accounts)" -eq "$1" ]
 }
 
+# --- while one runs, and after ---------------------------------------------------------------
+
+# Where a container's first process is, as the kernel says.
+cgroup_of() { # ENGINE NAME
+	sed -n 's/^0:://p' "/proc/$("$1" inspect --format '{{.State.Pid}}' "$2")/cgroup"
+}
+
+# exec_allocates ENGINE NAME: prints "ok" or "refused": what a program that is entered into a container and
+# asks the driver for 1 MiB is told.
+exec_allocates() {
+	"$1" exec "$2" "$TEST_DIR/rmtool" 'alloc 1M' | cut -d ' ' -f 1
+}
+
+quietly() {
+	"$@" >/dev/null
+}
+
+is_frozen() {
+	grep -qx 'frozen 1' "$CGROUPS$1/cgroup.events"
+}
+
+# lives ENGINE: follows a container through exec, pause, restart and its end. ENGINE is docker or
+# podman: their commands have the same names. The case has hold_ENGINE NAME OPTION..., which starts one whose
+# rmtool is a holder of that name, and run_ENGINE NAME OPTION..., which runs one to its end.
+lives() {
+	lives_accounts=$(accounts)
+	# What is entered into a container of a runtime in a chroot sees the machine's root.
+	cp "$(command -v rmtool)" "$TEST_DIR/"
+	check "$1 starts a container with a limit" "hold_$1" box --env NVIDIA_GPU_MEMORY_LIMIT="$LIMIT" \
+		--volume "$TEST_DIR:$TEST_DIR"
+	ask box fill 1M
+	is "$1: the container's limit holds" "$(reply_field status)" "$NO_MEMORY"
+	box=$(cgroup_of "$1" box)
+	held=$(target "$box" system)
+	check "$1: the container took what its limit allows" [ "$held" -ge $((LEAST * MIB)) ]
+	is "$1 exec: what enters a container takes from its limit" "$(exec_allocates "$1" box)" refused
+	check "$1 pauses a container" quietly "$1" pause box
+	check "$1: the kernel has frozen a paused container" is_frozen "$box"
+	is "$1: a paused container's memory is visible as before" "$(target "$box" system)" "$held"
+	check "$1 unpauses a container" quietly "$1" unpause box
+	ask box free all
+	is "$1 exec: what enters a container gets what its limit has left" "$(exec_allocates "$1" box)" ok
+	fifos entered
+	check "$1 exec starts a program that stays" quietly "$1" exec --detach box \
+		"$TEST_DIR/rmtool" -f "$TEST_DIR/entered"
+	ask entered alloc 1M 5
+	is "$1 exec: what entered a container is on the container's account" "$(target "$box" system)" $((5 * MIB))
+	ask entered fill 1M
+	is "$1 exec: what entered a container is refused at its limit" "$(reply_field status)" "$NO_MEMORY"
+	lives_cgroup=$(stat -c %i "$CGROUPS$box")
+	check "$1 restarts a container" quietly "$1" restart --time 0 box
+	box=$(cgroup_of "$1" box)
+	check "$1: a restarted container is another cgroup" [ "$(stat -c %i "$CGROUPS$box")" != "$lives_cgroup" ]
+	ask box fill 1M
+	is "$1: a restarted container's limit holds again" "$(reply_field status)" "$NO_MEMORY"
+	check "$1: a restarted container gets no more than before" [ "$(reply_field count)" -le "$MOST" ]
+	check "$1: a restarted container gets what its limit allows" [ "$(reply_field count)" -ge "$LEAST" ]
+	check "$1 kills the container" quietly "$1" kill box
+	check "$1 removes the container" quietly "$1" rm --force box
+	check "$1: no account of the removed container is left" eventually accounts_are "$lives_accounts"
+	check "$1 does not start a container without a program" \
+		fails "run_$1" dead --env NVIDIA_GPU_MEMORY_LIMIT="$LIMIT" --entrypoint /no/such/program
+	check "$1: no account of a container that died in start-up is left" eventually accounts_are "$lives_accounts"
+	check "$1: no memory of the container is left" eventually system_is "" 0
+}
+
 # --- many ---------------------------------------------------------------------------------
 
 # The cgroup that they are in.
 MANY=many
+# So many every day, and so many in "make test-long".
+MANY_OF=20
+[ -z "${CASE_LONG-}" ] || MANY_OF=200
 at_once=5
 
-# many N RUNTIME: runs N containers, some at once, and kills every fourth while it starts: once it
+# many RUNTIME: runs $MANY_OF containers, some at once, and kills every fourth while it starts: once it
 # has a cgroup. The case has many_run NAME, which runs one whose limit is $LIMIT; many_cgroup NAME,
 # which prints the name of its cgroup, in $MANY, or nothing yet; and many_end NAME, after which the
 # runtime knows no more of it.
 many() {
-	many_of="$1 containers of $2"
+	many_of="$MANY_OF containers of $1"
 	account_for_all
 	many_accounts=$(accounts)
 	killed=0
 	cgroup_make "$MANY"
-	start_many "$1"
-	check "of $many_of, some at once and some killed in start-up, none was given more" none_above "$1"
+	start_many
+	check "of $many_of, some at once and some killed in start-up, none was given more" none_above
 	check "$many_of, of which $at_once ran at once, never held more than so many limits" \
 		[ "$(account "$MANY" peak)" -le $((at_once * LIMIT * MIB)) ]
-	diag "$(all_that_ran "$1") of them came to an end, $killed were killed"
-	check "some of $many_of were killed" [ "$killed" -ge $(($1 / 5)) ]
-	check "those of $many_of that weren't killed ran" [ "$(all_that_ran "$1")" -ge $(($1 * 3 / 4)) ]
-	check "what the killed ones of $many_of left is removed" eventually tidy_up "$1"
+	diag "$(all_that_ran) of them came to an end, $killed were killed"
+	check "some of $many_of were killed" [ "$killed" -ge $((MANY_OF / 5)) ]
+	check "those of $many_of that weren't killed ran" [ "$(all_that_ran)" -ge $((MANY_OF * 3 / 4)) ]
+	check "what the killed ones of $many_of left is removed" eventually tidy_up
 	cgroup_remove "$(cgroup_path "$MANY")"
 	check "no account of $many_of is left" eventually accounts_are "$many_accounts"
 	check "no memory of $many_of is left" eventually system_is "" 0
 }
 
-start_many() { # N
-	for i in $(seq "$1"); do
+start_many() {
+	for i in $(seq "$MANY_OF"); do
 		many_run "m$i.x" &
 		many_pids="$many_pids $!"
 		[ $((i % 4)) -ne 0 ] || kill_in_start "m$i.x" $!
@@ -106,36 +175,37 @@ wait_for_many() {
 }
 many_pids=
 
-# Whatever has its cgroup's name in its command, and what is in that cgroup.
+# Whatever has its name or its id in its command, and what is in its cgroup. Podman's cgroups are
+# named libpod-ID.
 kill_in_start() { # NAME PID
 	until many_at=$(many_cgroup "$1") && [ "$many_at" ] && [ -d "$(cgroup_dir "$MANY/$many_at")" ]; do
 		! process_is_gone "$2" || return
 	done
 	killed=$((killed + 1))
-	grep -lsF -e "$many_at" /proc/[0-9]*/cmdline | while read -r kill_file; do
+	grep -lsF -e "$1" -e "${many_at#libpod-}" /proc/[0-9]*/cmdline | while read -r kill_file; do
 		kill_pid=${kill_file#/proc/}
 		kill -KILL "${kill_pid%/cmdline}" 2>/dev/null
 	done
 	echo 1 >"$(cgroup_dir "$MANY/$many_at")/cgroup.kill"
 }
 
-none_above() { # N
-	for i in $(seq "$1"); do
+none_above() {
+	for i in $(seq "$MANY_OF"); do
 		[ "$(given "m$i.x")" ] || continue
 		[ "$(given "m$i.x")" -le "$MOST" ] || return 1
 	done
 }
 
-all_that_ran() { # N
+all_that_ran() {
 	ran=0
-	for i in $(seq "$1"); do
+	for i in $(seq "$MANY_OF"); do
 		[ ! "$(given "m$i.x")" ] || ran=$((ran + 1))
 	done
 	echo "$ran"
 }
 
-tidy_up() { # N
-	for i in $(seq "$1"); do
+tidy_up() {
+	for i in $(seq "$MANY_OF"); do
 		many_end "m$i.x"
 	done
 	for many_at in "$(cgroup_dir "$MANY")"/*/; do

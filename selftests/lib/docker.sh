@@ -72,7 +72,7 @@ inspect() { # NAME KEY
 	docker inspect --format "{{.$2}}" "$1"
 }
 
-# many_docker N: see many.
+# see many.
 many_docker() {
 	many_run() {
 		run_docker "$1" --cgroup-parent "$(cgroup_path "$MANY")" --cidfile "/tmp/$1.id" \
@@ -85,5 +85,5 @@ many_docker() {
 		docker rm --force "$1" >/dev/null 2>&1
 		rm -f "/tmp/$1.id"
 	}
-	many "$1" Docker
+	many Docker
 }

@@ -11,7 +11,8 @@
 #                        executes, however busy its host is; cases with it share it
 #   # cell: GLOB,...     it runs in these cells alone: what is the same on every kernel and
 #                        driver, as most of the tool is, takes its time but once
-#   # long: yes          it takes its time: "make test-long" runs it, or whoever names it
+#   # long: yes          it takes its time: "make test-long" runs it, or whoever names it with --long
+#   # long: also         every day, and in "make test-long" once more: with CASE_LONG it does more
 
 # read_head FILE: sets head_boot, head_image, head_clock, head_cell and head_long, and
 # head_machine: the machine's name, empty for that of most cases.
@@ -28,6 +29,12 @@ read_head() {
 		*) break ;;
 		esac
 	done <"$1"
+}
+
+# is_of_list LONG: the case whose head was read is among those that take long ("yes"), or those of
+# every day ("").
+is_of_list() {
+	[ "$head_long" = "$1" ] || [ "$head_long" = also ]
 }
 
 # is_one_of NAME GLOBS: it matches one of those between commas.

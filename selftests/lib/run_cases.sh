@@ -21,8 +21,7 @@ for path in "$dir"/cases/*/*.sh; do
 	# shellcheck disable=SC2154 # read_head sets these
 	[ "$head_machine" = "${CASE_MACHINE-}" ] || continue
 	is_one_of "${CASE_CELL-}" "${head_cell:-*}" || continue
-	# shellcheck disable=SC2154
-	[ "$head_long" = "${CASE_LONG-}" ] || continue
+	is_of_list "${CASE_LONG-}" || continue
 	! is_case "$path" "$globs" || set -- "$@" "$path"
 done
 

@@ -24,7 +24,7 @@ machines_of_cases() {
 		is_case "$file" "$1" || continue
 		read_head "$file"
 		is_one_of "$cell" "${head_cell:-*}" || continue
-		[[ $head_long == "${2-}" ]] || continue
+		is_of_list "${2-}" || continue
 		echo "$head_machine|$head_image|$head_clock|$head_boot"
 	done | awk '!seen[$0]++'
 }

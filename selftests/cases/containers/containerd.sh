@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # image: containers
 # cell: amd64-6.12-550
+# long: also
 #
 # containerd, as Debian 12 ships it, set up by "umacct setup containerd", and told by CRI to start
 # pods, as kubelet tells it: a pod's container never makes an allocation without the limit that the
@@ -262,7 +263,7 @@ many_end() { # NAME
 	[ ! -e "$TEST_DIR/$1.pod" ] || ! remove_pod "$(cat "$TEST_DIR/$1.pod")" 2>/dev/null ||
 		rm -f "$TEST_DIR/$1.pod"
 }
-many 20 containerd
+many containerd
 
 check "the setup of containerd is undone" umacct setup containerd --undo
 check "containerd's settings are what they were, byte by byte" cmp "$TEST_DIR/config.toml" $SETTINGS

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # image: docker-13
 # cell: amd64-6.12-550
+# long: also
 #
 # Docker, as Debian 13 ships it, which has annotations and CDI: limits by either hold from a
 # container's first instruction; and a container starts with its limit where NVIDIA's hook, which
@@ -81,6 +82,6 @@ check "with both of NVIDIA's variables a container runs then" run_docker n3 \
 	--env NVIDIA_GPU_MEMORY_LIMIT=$LIMIT
 check "with both of NVIDIA's variables a container has its limit then" is_limited n3
 
-many_docker 20
+many_docker
 
 done_testing

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # image: containers
 # cell: amd64-6.12-*,arm64-6.12-16k-*
+# long: also
 #
-# With umacct-hook as a createRuntime hook of real runtimes (runc, crun, podman, containerd) a
-# container never makes an allocation without its limit: one that fills the driver's memory from
-# its first instruction gets what its limit allows. So do many at a time, of which some are killed
-# while they start; and none of them leaves an account.
+# With umacct-hook as a createRuntime hook of real runtimes (runc, crun) a container never makes an
+# allocation without its limit: one that fills the driver's memory from its first instruction gets
+# what its limit allows. So do many at a time, of which some are killed while they start; and none
+# of them leaves an account.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
 . "$(dirname "$0")/../../lib/containers.sh"
@@ -44,7 +45,7 @@ bundle() {
 				 "options": ["rbind", "rw"]}
 			],
 			"linux": {
-				"cgroupsPath": "$(cgroup_path "$1")",
+				"cgroupsPath": "$(cgroup_path "$inside$1")",
 				"resources": {"devices": [{"allow": true, "access": "rwm"}]},
 				"devices": [{"path": "/dev/nvidiactl", "type": "c", "major": $major,
 					"minor": $minor, "fileMode": 438}],
@@ -77,17 +78,14 @@ containers_down() {
 	done
 }
 
-trap 'rm -f /etc/umacct.toml "$WORLD/etc/umacct.toml"
-	containers_down
+trap 'containers_down
 	umount "$WORLD/run/umacctd"
 	world_down; clean_up' EXIT
 world_up
 hook_up
 env=
-# So that the cgroup that they are all in has its account.
-cgroup_leaf first
-in_cgroup first rmtool 'alloc 4K' >/dev/null
-cgroup_remove "$(cgroup_path first)"
+inside=
+account_for_all
 before=$(accounts)
 
 for runtime in runc crun; do
@@ -116,101 +114,17 @@ done
 check "no account of runc's and crun's containers is left" eventually accounts_are "$before"
 
 # --- many ----------------------------------------------------------------------------
-many=20
-
-# Five run at a time. The runtime of every fourth is killed while it starts the container: once
-# there is a cgroup.
-start_many() { # RUNTIME
-	for i in $(seq "$many"); do
-		bundle "m$i" "$(hard $LIMIT)" "$(hooks_json)" "$FILL"
-		in_world "$1" run --bundle "/tmp/bundles/m$i" "m$i" >"$OUT.m$i" 2>&1 </dev/null &
-		if [ $((i % 4)) -eq 0 ]; then
-			start_pid=$!
-			until [ -d "$(cgroup_dir "m$i")" ] || process_is_gone "$start_pid"; do
-				:
-			done
-			kill -KILL "$start_pid" && killed=$((killed + 1))
-		fi
-		[ $((i % 5)) -ne 0 ] || wait
-	done
-	wait
+many_run() { # NAME
+	inside=$MANY/
+	bundle "$1" "$(hard $LIMIT)" "$(hooks_json)" "$FILL"
+	run_bundle runc "$1"
 }
-killed=0
-
-none_above() {
-	for i in $(seq "$many"); do
-		[ "$(given "m$i")" ] || continue
-		[ "$(given "m$i")" -le "$MOST" ] || return 1
-	done
+many_cgroup() { # NAME
+	echo "$1"
 }
-
-all_that_ran() {
-	ran=0
-	for i in $(seq "$many"); do
-		[ ! "$(given "m$i")" ] || ran=$((ran + 1))
-	done
-	echo "$ran"
+many_end() { # NAME
+	in_world runc delete --force "$1" 2>/dev/null
 }
-
-cgroups_left() {
-	find "$(cgroup_dir "")" -mindepth 1 -maxdepth 1 -type d | wc -l
-}
-
-tidy_up() {
-	containers_down >/dev/null 2>&1
-	for i in $(seq "$many"); do
-		echo 1 >"$(cgroup_dir "m$i")/cgroup.kill"
-	done 2>/dev/null
-	find "$(cgroup_dir "")" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null
-	[ "$(cgroups_left)" -eq 0 ]
-}
-
-start_many runc
-check "of $many containers, some at once and some killed in start-up, none was given more" none_above
-diag "$(all_that_ran) of them came to an end, $killed were killed"
-check "some of $many containers were killed" [ "$killed" -ge $((many / 4)) ]
-check "those of $many containers that weren't killed ran" [ "$(all_that_ran)" -ge $((many * 3 / 4)) ]
-check "what the killed containers left is removed" eventually tidy_up
-check "no account of $many containers is left" eventually accounts_are "$before"
-check "no memory of $many containers is left" eventually system_is "" 0
-
-# --- podman, by a folder of hooks ------------------------------------------------------
-run_podman() { # NAME OPTION...
-	run_name=$1
-	shift
-	podman run --rm --name "$run_name" --network=none --cgroup-parent "$(cgroup_path "")" \
-		--device /dev/nvidiactl "$@" --rootfs /rootfs /bin/busybox sh -c "$FILL" >"$OUT.$run_name" 2>&1
-}
-
-check "podman is set up" set_up_inside podman /etc/containers/oci/hooks.d/umacct.json \
-	/etc/containers/containers.conf.d/90-umacct.conf /etc/cdi/umacct-memory.json
-check "podman runs a container with an annotation" run_podman p1 --annotation "org.umacct.hard=${LIMIT}m"
-check "the annotation is the podman container's limit" is_limited p1
-check "podman runs a container with NVIDIA's variables" run_podman p2 --env NVIDIA_GPU_MEMORY_LIMIT=$LIMIT
-check "NVIDIA's variables are the podman container's limit" is_limited p2
-cat >"$WORLD/etc/umacct.toml" <<-END
-	[[rule]]
-	cgroup = "$(cgroup_path '**')"
-	hard = "${LIMIT}M"
-	[containers]
-	from-memory-limit = true
-END
-check "podman runs a container that a rule is for" run_podman p3
-check "the rule's limit is the podman container's" is_limited p3
-check "podman runs a container that asks for more than the rule" run_podman p4 --annotation org.umacct.hard=max
-check "a podman container that asks for more has the rule's limit" is_limited p4
-printf '[containers]\nfrom-memory-limit = true\n' >"$WORLD/etc/umacct.toml"
-check "podman runs a container with a memory limit alone" run_podman p5 --memory "${LIMIT}m"
-check "a memory limit alone is the podman container's hard limit" is_limited p5
-rm "$WORLD/etc/umacct.toml"
-check "podman does not start a container whose limit can't be understood" \
-	fails run_podman p6 --annotation org.umacct.hard=much
-is "the container that podman did not start ran nothing" "$(given p6)" ""
-check "no account of podman's containers is left" eventually accounts_are "$before"
-check "podman runs a container that asks by a device" run_podman p7 --device umacct.io/memory=64m \
-	--annotation "org.umacct.hard=${LIMIT}m"
-check "a podman container may not exceed what its device says" is_limited p7
-check "the setup of podman is undone" umacct setup podman --undo
-is "nothing is left of the setup of podman" "$(ls -d /etc/containers /etc/cdi 2>/dev/null)" ""
+many runc
 
 done_testing
