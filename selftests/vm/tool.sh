@@ -26,7 +26,7 @@ tool_key() {
 		"${cross}g++-12" --version 2>/dev/null || g++ --version
 		printf '%s\n' "${sysroot_packages[@]}" "${guest_packages[@]}"
 		dpkg-query -W -f '${Package} ${Version}\n' 'lib*-dev' nlohmann-json3-dev
-		cd "$clone" && find CMakeLists.txt VERSION include packaging/kubernetes userspace ! -path '*/tests/*' -type f \
+		cd "$clone" && find CMakeLists.txt VERSION include packaging userspace ! -path '*/tests/*' -type f \
 			-exec sha256sum {} + | sort
 		sha256sum userspace/tests/{check_json,schema}.*
 	} | sha256sum | cut -c 1-16
