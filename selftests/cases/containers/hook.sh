@@ -208,6 +208,16 @@ diag "with a policy to read: $cost"
 check "the hook takes at most 30 million instructions with a policy" [ "$cost" -le 30000000 ]
 bundle '{}'
 diag "for who asks for nothing: $(instructions)"
+# Docker's way: umacct-runtime is run to create a container and to start it, and the hook between the two.
+through_runtime() {
+	cost /usr/lib/umacct/umacct-runtime --umacct-runtime=true "$@" box | cut -d' ' -f1
+}
+annotations hard 1m
+cost=$((cost + $(through_runtime create --bundle "$TEST_DIR/bundle") + $(through_runtime start)))
+diag "a start of Docker's, with a policy to read: $cost"
+check "umacct-runtime put the hook into the container's configuration" \
+	grep -q umacct-hook "$TEST_DIR/bundle/config.json"
+check "the hook and umacct-runtime together take at most 20 million instructions" [ "$cost" -le 20000000 ]
 rm /etc/umacct.toml
 
 # Without the module.
