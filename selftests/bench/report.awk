@@ -207,7 +207,7 @@ END {
 		verdict(observer <= 7500, sprintf("1 page by the observer: %d added, at most 7500", observer))
 	}
 	verdict(each_page < 1, sprintf("nothing per page: %.2f for each of 511 more", each_page))
-	verdict(charge_fixed() <= 400, sprintf("charging takes %d more whatever the size, at most 400",
+	verdict(charge_fixed() <= 450, sprintf("charging takes %d more whatever the size, at most 450",
 		charge_fixed()))
 	verdict(each_level <= 60, sprintf("a level more with a limit: %.0f, at most 60", each_level))
 	verdict(many <= few * 1.1, sprintf("beside a million: %+.0f %% of beside a thousand, at most 10",
@@ -241,7 +241,7 @@ END {
 	kept = cost("record", "kept", "alloc")
 	verdict(kept <= 1e6, sprintf("and keeps %.2f MB an hour, at most 1", kept / 1e6))
 	status = cost("status", "umacct", "alloc")
-	verdict(status <= 20000, sprintf("telling the status: %d, at most 20000", status))
+	verdict(status <= 25000, sprintf("telling the status: %d, at most 25000", status))
 	verdict(hold <= 20000, sprintf("the ledger's lock held for %d, at most 20000", hold))
 	exit missed > 0
 }
