@@ -22,9 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +40,10 @@
 /* Of kretprobes: as many tasks as may be within one function. The kernel allows no more. */
 #define RETURNS		4096
 
-/* Of the events. The module has one of its own name in tracefs. */
+/*
+ * The events' group, which their names begin with. The module has one of its own name in tracefs.
+ * Of an observer that is held, the pid of its holder follows.
+ */
 #define GROUP		"umacct_observer"
 
 /* How long the kernel may take to let go of an event, in steps of 10 ms. */
@@ -140,7 +145,9 @@ _Static_assert(PLACES <= OBSERVER_HOOKS, "each has a row");
 struct observer {
 	struct observer_bpf *bpf;
 	struct observer_maps maps;
-	const char *folder;
+	const char *folder;	/* NULL where nothing is pinned */
+	char group[32];
+	int remover;		/* while it is open, the events stay */
 	unsigned int records;
 	char *why;
 	size_t size;
@@ -198,25 +205,25 @@ static int write_event(const char *text)
 }
 
 /* The kernel lets go of an event some time after its last user has. */
-static void remove_event(const char *name)
+static void remove_event(const char *group, const char *name)
 {
 	const struct timespec step = { .tv_nsec = 10000000 };
-	char text[NAME_MAX + 32];
+	char text[NAME_MAX + 64];
 	int i;
 
-	snprintf(text, sizeof(text), "-:" GROUP "/%s", name);
+	snprintf(text, sizeof(text), "-:%s/%s", group, name);
 	for (i = 0; i < PATIENCE && write_event(text) == -EBUSY; i++)
 		nanosleep(&step, NULL);
 }
 
-static void remove_events(void)
+static void remove_events(const char *group)
 {
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	const struct dirent *entry;
 	DIR *dir;
 	int left;
 
-	snprintf(path, sizeof(path), "%s/events/" GROUP, tracefs());
+	snprintf(path, sizeof(path), "%s/events/%s", tracefs(), group);
 	/* What is removed changes what is read: it begins anew after each. */
 	do {
 		left = 0;
@@ -232,21 +239,78 @@ static void remove_events(void)
 		}
 		closedir(dir);
 		if (left) {
-			remove_event(name);
-			snprintf(path, sizeof(path), "%s/events/" GROUP "/%s", tracefs(), name);
+			remove_event(group, name);
+			snprintf(path, sizeof(path), "%s/events/%s/%s", tracefs(), group, name);
 			left = access(path, F_OK) != 0;
-			snprintf(path, sizeof(path), "%s/events/" GROUP, tracefs());
+			snprintf(path, sizeof(path), "%s/events/%s", tracefs(), group);
 		}
 	} while (left);
 }
 
-static int event_id(const char *name)
+/* Those of holders that were ended together with the process that removes them. */
+static void remove_orphans(void)
+{
+	char path[PATH_MAX], group[NAME_MAX + 1];
+	const struct dirent *entry;
+	int holder;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/events", tracefs());
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		if (sscanf(entry->d_name, GROUP "_%d", &holder) != 1 || kill(holder, 0) == 0 ||
+		    errno != ESRCH)
+			continue;
+		snprintf(group, sizeof(group), "%s", entry->d_name);
+		remove_events(group);
+	}
+	closedir(dir);
+}
+
+/*
+ * Of an observer that is held: a process that removes its events when its holder is gone, however
+ * that ended. It is in no group that a signal is sent to, nobody has to wait for it, and it has no
+ * file of its maker's, whose programs would go on otherwise.
+ */
+static bool start_remover(struct observer *observer)
+{
+	int ends[2], status;
+	sigset_t all;
+	pid_t pid;
+	char byte;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return failed(observer, "there is no pipe: %s", strerror(errno));
+	observer->remover = ends[1];
+	pid = fork();
+	if (pid == 0) {
+		sigfillset(&all);
+		sigprocmask(SIG_SETMASK, &all, NULL);
+		setsid();
+		if (fork() || chdir("/") || dup2(ends[0], STDIN_FILENO) ||
+		    close_range(STDIN_FILENO + 1, ~0U, 0))
+			_exit(0);
+		prctl(PR_SET_NAME, "umacct-events");
+		while (read(STDIN_FILENO, &byte, 1) < 0)
+			;
+		remove_events(observer->group);
+		_exit(0);
+	}
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 ? true : failed(observer, "there is no process: %s", strerror(errno));
+}
+
+static int event_id(const struct observer *observer, const char *name)
 {
 	char path[PATH_MAX];
 	FILE *file;
 	int id = -1;
 
-	snprintf(path, sizeof(path), "%s/events/" GROUP "/%s/id", tracefs(), name);
+	snprintf(path, sizeof(path), "%s/events/%s/%s/id", tracefs(), observer->group, name);
 	file = fopen(path, "re");
 	if (!file)
 		return -1;
@@ -322,10 +386,12 @@ static __u64 skipped_before(const struct observer *observer, const char *event, 
 static bool keep(struct observer *observer, struct bpf_link *link, const char *name)
 {
 	char path[PATH_MAX];
-	int err;
+	int err = 0;
 
-	snprintf(path, sizeof(path), "%s/link_%s", observer->folder, name);
-	err = bpf_link__pin(link, path);
+	if (observer->folder) {
+		snprintf(path, sizeof(path), "%s/link_%s", observer->folder, name);
+		err = bpf_link__pin(link, path);
+	}
 	if (err) {
 		bpf_link__destroy(link);
 		return failed(observer, "%s can't be made: %s", path, strerror(-err));
@@ -357,11 +423,11 @@ static bool attach(struct observer *observer, const struct place *place, bool at
 	if (at_return)
 		snprintf(kind, sizeof(kind), "r%d", RETURNS);
 	snprintf(event, sizeof(event), "%s%s", row->event, at_return ? "_ret" : "");
-	snprintf(text, sizeof(text), "%s:" GROUP "/%s %s", kind, event, place->symbol);
+	snprintf(text, sizeof(text), "%s:%s/%s %s", kind, observer->group, event, place->symbol);
 	*error = -write_event(text);
 	if (*error)
 		return true;
-	id = event_id(event);
+	id = event_id(observer, event);
 	if (id < 0)
 		return failed(observer, "tracefs has no id for the event %s", event);
 	attr.config = (__u64)id;
@@ -392,7 +458,7 @@ static bool hook(struct observer *observer, __u32 index)
 	snprintf(row.symbol, sizeof(row.symbol), "%s%s", strchr(place->symbol, ':') ? "" : "kernel:",
 		 place->symbol);
 	/* The kernel's table of hits and misses has the events of all, by their names alone. */
-	snprintf(row.event, sizeof(row.event), GROUP "_%s", place->event);
+	snprintf(row.event, sizeof(row.event), "%s_%s", observer->group, place->event);
 	/* The return first: an entry whose return isn't seen would be in nobody's account. */
 	if (place->ret && !attach(observer, place, true, index, &row, &error))
 		return false;
@@ -510,7 +576,11 @@ static bool start(struct observer *observer)
 
 	if (!tracefs())
 		return failed(observer, "tracefs is not mounted, or has no kprobe events: mount -t tracefs tracefs /sys/kernel/tracing");
-	remove_events();
+	remove_orphans();
+	remove_events(observer->group);
+	/* Before there are programs that it would have, too. */
+	if (!observer->folder && !start_remover(observer))
+		return false;
 	observer->bpf = observer_bpf__open();
 	if (!observer->bpf)
 		return failed(observer, "the BPF programs can't be opened: %s", strerror(errno));
@@ -530,7 +600,8 @@ static bool start(struct observer *observer)
 	observer->maps.hooks = bpf_map__fd(observer->bpf->maps.hooks);
 	observer->maps.calls = bpf_map__fd(observer->bpf->maps.calls);
 	observer->maps.runs = bpf_map__fd(observer->bpf->maps.runs);
-	if (!begin(observer) || !mount_bpffs(observer) || !pin_maps(observer))
+	if (!begin(observer) ||
+	    (observer->folder && (!mount_bpffs(observer) || !pin_maps(observer))))
 		return false;
 	link = bpf_program__attach(observer->bpf->progs.cgroup_rmdir);
 	if (!link)
@@ -544,30 +615,70 @@ static bool start(struct observer *observer)
 	return true;
 }
 
+static void end(struct observer *observer)
+{
+	size_t i;
+
+	for (i = 0; i < observer->nr_links; i++) {
+		/* What is pinned stays. */
+		if (observer->folder)
+			bpf_link__disconnect(observer->links[i]);
+		bpf_link__destroy(observer->links[i]);
+	}
+	if (observer->bpf)
+		observer_bpf__destroy(observer->bpf);
+	if (observer->remover >= 0)
+		close(observer->remover);
+}
+
 int umacct_observer_begin(const char *folder, unsigned int records, char *why, size_t size)
 {
 	struct observer observer = {
 		.folder = folder,
+		.group = GROUP,
+		.remover = -1,
 		.records = records,
 		.why = why,
 		.size = size,
 	};
 	bool begun;
-	size_t i;
 
 	libbpf_set_print(silent);
 	begun = start(&observer);
-	for (i = 0; i < observer.nr_links; i++) {
-		/* It is pinned. */
-		bpf_link__disconnect(observer.links[i]);
-		bpf_link__destroy(observer.links[i]);
-	}
-	if (observer.bpf)
-		observer_bpf__destroy(observer.bpf);
+	end(&observer);
 	if (begun)
 		return 0;
 	umacct_observer_end(folder);
 	return -1;
+}
+
+struct observer *umacct_observer_hold(unsigned int records, struct observer_maps *maps, char *why,
+				      size_t size)
+{
+	struct observer *observer = calloc(1, sizeof(*observer));
+
+	if (!observer) {
+		snprintf(why, size, "%s", strerror(errno));
+		return NULL;
+	}
+	observer->remover = -1;
+	observer->records = records;
+	observer->why = why;
+	observer->size = size;
+	snprintf(observer->group, sizeof(observer->group), GROUP "_%d", getpid());
+	libbpf_set_print(silent);
+	if (start(observer)) {
+		*maps = observer->maps;
+		return observer;
+	}
+	umacct_observer_release(observer);
+	return NULL;
+}
+
+void umacct_observer_release(struct observer *observer)
+{
+	end(observer);
+	free(observer);
 }
 
 int umacct_observer_end(const char *folder)
@@ -590,6 +701,6 @@ int umacct_observer_end(const char *folder)
 	/* An empty folder, and events that nobody uses, do no harm where a service may not remove them. */
 	rmdir(folder);
 	if (!err && tracefs())
-		remove_events();
+		remove_events(GROUP);
 	return err;
 }

@@ -27,6 +27,17 @@ struct observer_maps {
  */
 int umacct_observer_begin(const char *folder, unsigned int records, char *why, size_t size);
 
+struct observer;
+
+/*
+ * The same with nothing pinned: until umacct_observer_release(), or the end of the calling
+ * process, whatever ends it. Returns NULL, and fills in why it can't; else fills in the maps.
+ */
+struct observer *umacct_observer_hold(unsigned int records, struct observer_maps *maps, char *why,
+				      size_t size);
+
+void umacct_observer_release(struct observer *observer);
+
 /*
  * Ends what is pinned in a folder, and removes that if the caller may. Returns 0, or a negative
  * errno where some of it is left.

@@ -283,6 +283,23 @@ TEST_F(App, WithoutTheModuleEveryVerbEndsWith3) {
     }
 }
 
+TEST_F(App, WithoutTheModuleWhatGoesOnIsCountedMeanwhile) {
+    int begun = 0;
+
+    loaded_ = false;
+    observe_meanwhile_ = [&] {
+        ++begun;
+        return fake_.connect();
+    };
+    for (const std::vector<const char *> &words :
+         {std::vector<const char *>{"ls"}, {"ps"}, {"top"}, {"top", "-b", "-n", "1"}})
+        EXPECT_EQ(run(words).code, 3) << words.back();
+    EXPECT_EQ(run({"run", "--hard", "1G", "--", "true"}).code, 125);
+    EXPECT_EQ(begun, 0);
+    EXPECT_EQ(run({"top", "-b", "-n", "2", "-d", "0.1"}).code, 0);
+    EXPECT_EQ(begun, 1);
+}
+
 TEST_F(App, WithoutTheModuleAnEarlierReportStays) {
     const std::string file = (sandbox_.root() / "took.txt").string();
     std::string text;

@@ -37,7 +37,8 @@ protected:
             static_cast<int>(words.size()), words.data(),
             {.connect = [this] { return connect(); },
              .output = {.out = out, .err = err, .width = width_, .proc = sandbox_.proc()},
-             .root = sandbox_.proc().parent_path()});
+             .root = sandbox_.proc().parent_path(),
+             .observe_meanwhile = observe_meanwhile_});
         return {code, out.str(), err.str()};
     }
 
@@ -83,6 +84,7 @@ protected:
     Sandbox sandbox_;
     FakeModule fake_;
     bool loaded_ = true;
+    Connection::Connect observe_meanwhile_ = {};
     Failure unreachable_ = Failure::missing; ///< what it is when it isn't loaded
     int width_ = 0;                          ///< of the terminal; 0 for none
 };

@@ -44,5 +44,6 @@ int main(int argc, char **argv) {
                     .width = terminal ? terminal_width() : 0},
          .open_terminal =
              [colour] { return umacct::tool::open_curses_terminal(colour, std::cerr); },
-         .observe = umacct::pinned_observer});
+         .observe = umacct::pinned_observer,
+         .observe_meanwhile = umacct::observer_meanwhile});
 }

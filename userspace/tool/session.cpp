@@ -38,7 +38,8 @@ Session::Session(const Surroundings &surroundings)
     : connection(surroundings.connect, surroundings.observe),
       machine(surroundings.output.proc, surroundings.root, surroundings.connect),
       output(surroundings.output),
-      open_terminal(surroundings.open_terminal) {}
+      open_terminal(surroundings.open_terminal),
+      observe_meanwhile(surroundings.observe_meanwhile) {}
 
 Account read_account(Module &module, const Cgroups &cgroups, const Target &target) {
     if (auto account = module.account(target.id))

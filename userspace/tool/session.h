@@ -27,6 +27,8 @@ struct Surroundings {
     std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
     OpenTerminal open_terminal = {};
     Connection::Connect observe = {}; ///< who answers where the module isn't loaded
+    /// The same to a command that goes on for a while: for as long as it is kept
+    Connection::Connect observe_meanwhile = {};
 };
 
 struct Session {
@@ -41,6 +43,15 @@ struct Session {
     /// Connects on first use. Throws Error: missing when neither the module nor the observer
     /// answers.
     Module &module() { return connection.module(); }
+
+    /// This command goes on for a while, and what is allocated meanwhile is what it is about: where
+    /// nobody counts, it is counted for as long as the command runs. Before the first module().
+    void count_meanwhile() {
+        if (observe_meanwhile)
+            connection.set_otherwise(observe_meanwhile);
+    }
+
+    Connection::Connect observe_meanwhile;
 };
 
 /// The target's account. For a cgroup that the module keeps none for, as it never held

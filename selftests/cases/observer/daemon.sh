@@ -50,6 +50,70 @@ holder() { # NAME
 	ask "$1" open
 }
 
+# For as long as a command runs ---------------------------------------------------
+
+no_events() {
+	! grep -q umacct /sys/kernel/tracing/kprobe_events
+}
+
+# Programs are held by files alone, where nothing is pinned.
+no_programs() {
+	! grep -qs '^\(prog\|link\|map\)_id' /proc/[0-9]*/fdinfo/*
+}
+
+top_begins() { # NAME
+	umacct top --json -d 0.2 >"$TEST_DIR/$1.out" 2>"$TEST_DIR/$1.err" &
+	pid=$!
+	holders="$holders $pid"
+	eventually [ -s "$TEST_DIR/$1.out" ]
+}
+
+# What it said last of a cgroup.
+top_says() { # NAME CGROUP BYTES
+	tail -n 1 "$TEST_DIR/$1.out" | tr '{' '\n' | grep "\"path\" *: *\"$(cgroup_path "$2")\"" |
+		grep -q "\"system_bytes\" *: *$3\>"
+}
+
+holder meanwhile
+ask meanwhile alloc 1M 3
+fails umacct top -n 1 2>"$TEST_DIR/said"
+check "top for one look says that the module is not loaded" grep -q 'kernel module is not loaded' "$TEST_DIR/said"
+check "top that goes on counts without the module" top_begins first
+first_pid=$pid
+check "top says since when it counts" \
+	grep -q 'only allocations since [0-9][0-9]:[0-9][0-9] are known' "$TEST_DIR/first.err"
+check "a second top counts beside the first" top_begins second
+second_pid=$pid
+ask meanwhile alloc 1M 8
+check "top has what was allocated since it began, to the byte" \
+	eventually top_says first meanwhile $((8 * MIB))
+check "the second top has the same" eventually top_says second meanwhile $((8 * MIB))
+fails umacct ls 2>"$TEST_DIR/said"
+check "what counts for one command answers no other" grep -q 'kernel module is not loaded' "$TEST_DIR/said"
+is "what counts for one command is not pinned" "$(ls -A /sys/fs/bpf)" ""
+kill -KILL "$first_pid"
+gone "$first_pid"
+ask meanwhile alloc 1M 4
+check "the second top goes on when the first was killed" eventually top_says second meanwhile $((12 * MIB))
+check "the module is loaded while top counts" load umacct
+check "no event is left when the module answers" eventually no_events
+ask meanwhile alloc 1M 5
+check "top goes on with what the module counts" eventually top_says second meanwhile $((5 * MIB))
+kill -KILL "$second_pid"
+gone "$second_pid"
+rmmod umacct
+check "top counts anew after that" top_begins third
+kill -KILL "$pid"
+gone "$pid"
+check "no event is left when top was killed" eventually no_events
+check "no BPF program is left when top was killed" eventually no_programs
+tell meanwhile exit
+check "run without a limit counts without the module" sh -c "umacct run --report '$TEST_DIR/took' true 2>/dev/null"
+check "run says what the command took" grep -q '^umacct: peak 0 B, 0 allocations' "$TEST_DIR/took"
+fails umacct run --hard 1G true 2>"$TEST_DIR/said"
+check "run with a limit says that the module is not loaded" grep -q 'kernel module is not loaded' "$TEST_DIR/said"
+check "no event is left by run" eventually no_events
+
 # Before anybody counts -----------------------------------------------------------
 
 cgroup_leaf early
@@ -176,9 +240,6 @@ check "the module is loaded while BPF programs count" load umacct
 check "umacctd does what waited for the module" eventually account_is held hard $((8 * MIB))
 check "umacctd says what of the count is lost" eventually said "what it had counted since .* is lost"
 check "the observer has ended when the module is there" eventually [ ! -e $PINNED ]
-no_events() {
-	! grep -q umacct /sys/kernel/tracing/kprobe_events
-}
 check "the observer left no event when the module is there" eventually no_events
 check "JSON says that the module answers" sh -c "umacct --json | grep -q '\"observer\" *: *false'"
 holder fresh

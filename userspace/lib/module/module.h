@@ -71,6 +71,9 @@ public:
     /// The same for who has no use for another than the module.
     Module &loaded() { return module_ ? *module_ : module_.emplace(connect_()); }
 
+    /// Who answers then.
+    void set_otherwise(Connect otherwise) { otherwise_ = std::move(otherwise); }
+
     /// Lets module() connect anew: what was connected to may be gone.
     void reset() { module_.reset(); }
 

@@ -63,13 +63,29 @@ public:
 
     void begin(const char *folder, std::uint32_t records) const {
         std::array<char, 512> why{};
-        decltype(umacct_observer_begin) *function = beginning();
+        decltype(umacct_observer_begin) *function =
+            beginning<decltype(umacct_observer_begin)>("umacct_observer_begin");
 
         if (function(folder, records, why.data(), why.size()) != 0)
-            throw Error(Failure::missing,
-                        fmt::format("{}, and the observer can't count in its place: {}", not_loaded,
-                                    why.data()),
-                        load_it);
+            fail(why.data());
+    }
+
+    /// Until release(), or this process's end. Fills in the maps.
+    observer *hold(observer_maps &maps, std::uint32_t records) const {
+        std::array<char, 512> why{};
+        decltype(umacct_observer_hold) *function =
+            beginning<decltype(umacct_observer_hold)>("umacct_observer_hold");
+        observer *const held = function(records, &maps, why.data(), why.size());
+
+        if (held == nullptr)
+            fail(why.data());
+        return held;
+    }
+
+    void release(observer *held) const {
+        decltype(umacct_observer_release) *function = library_.find("umacct_observer_release");
+
+        function(held);
     }
 
     void end(const char *folder) const {
@@ -81,10 +97,18 @@ public:
     }
 
 private:
+    [[noreturn]] static void fail(const char *why) {
+        throw Error(
+            Failure::missing,
+            fmt::format("{}, and the observer can't count in its place: {}", not_loaded, why),
+            load_it);
+    }
+
     /// Without the library, it is the module that is missing.
-    decltype(umacct_observer_begin) *beginning() const {
+    template <class Function>
+    Function *beginning(const char *name) const {
         try {
-            return library_.find("umacct_observer_begin");
+            return library_.find(name);
         } catch (const Error &error) {
             throw Error(Failure::missing, error.what(), load_it);
         }
@@ -97,6 +121,25 @@ private:
 /// The maps, and what keeps them.
 class Maps {
 public:
+    Maps() = default;
+    Maps(const Maps &) = delete;
+    Maps &operator=(const Maps &) = delete;
+    Maps(Maps &&) = delete;
+    Maps &operator=(Maps &&) = delete;
+
+    ~Maps() {
+        if (held_ != nullptr)
+            Starter().release(held_);
+    }
+
+    /// Those of an observer that counts from now on, for as long as they are kept. Throws Error.
+    static std::unique_ptr<Maps> held() {
+        auto maps = std::make_unique<Maps>();
+
+        maps->held_ = Starter().hold(maps->at_, usual_records);
+        return maps;
+    }
+
     /// Those that are pinned; empty where there are none, or such of another version.
     static std::unique_ptr<Maps> pinned() {
         auto maps = std::make_unique<Maps>();
@@ -123,7 +166,10 @@ public:
 private:
     observer_maps at_{-1, -1, -1, -1, -1, -1, -1};
     std::vector<std::unique_ptr<FileDescriptor>> owned_;
+    observer *held_ = nullptr;
 };
+
+using OpenMaps = std::function<std::shared_ptr<const Maps>()>;
 
 /// Maps have pids and cgroups as the machine has them, so a container's reader can't use them.
 bool in_initial_pid_namespace() {
@@ -441,17 +487,18 @@ private:
     Leaked leaked_;
 };
 
-/// Reads what is pinned at the time: another one may have been begun, or none be there.
 class Observer : public Transport {
 public:
+    explicit Observer(OpenMaps open) : open_(std::move(open)) {}
+
     Payload request(umacct_cmd command, const Payload &attributes) override {
         if (command == UMACCT_CMD_STATUS_GET)
-            return encode(status(*open()));
+            return encode(status(*open_()));
         if (command != UMACCT_CMD_ACCOUNT_GET)
             refuse();
 
         const auto id = decode<AccountRequest>(attributes).id;
-        const auto maps = open();
+        const auto maps = open_();
         const View view(*maps, cgroups_);
         for (const Account &account : view.accounts()) {
             if (account.id == id)
@@ -461,7 +508,7 @@ public:
     }
 
     bool dump(umacct_cmd command, const Payload &attributes, const Take &take) override {
-        const auto maps = open();
+        const auto maps = open_();
         const View view(*maps, cgroups_);
 
         if (command == UMACCT_CMD_ACCOUNT_GET) {
@@ -489,14 +536,6 @@ public:
     Received<Payload> receive(std::chrono::milliseconds /*timeout*/) override { refuse(); }
 
 private:
-    static std::unique_ptr<Maps> open() {
-        auto maps = Maps::pinned();
-
-        if (!maps)
-            throw Error(Failure::missing, not_loaded, load_it);
-        return maps;
-    }
-
     Status status(const Maps &maps) const {
         const observer_totals totals = maps.totals();
         const View view(maps, cgroups_);
@@ -600,15 +639,35 @@ private:
             status.pools = 0;
     }
 
+    OpenMaps open_;
     Cgroups cgroups_;
 };
+
+/// What is pinned at the time: another one may have been begun, or none be there.
+std::shared_ptr<const Maps> open_pinned() {
+    auto maps = Maps::pinned();
+
+    if (!maps)
+        throw Error(Failure::missing, not_loaded, load_it);
+    return maps;
+}
 
 } // namespace
 
 std::unique_ptr<Transport> pinned_observer() {
     if (!in_initial_pid_namespace() || !Maps::pinned())
         return nullptr;
-    return until_loaded(std::make_unique<Observer>(), connect_netlink);
+    return until_loaded(std::make_unique<Observer>(open_pinned), connect_netlink);
+}
+
+std::unique_ptr<Transport> observer_meanwhile() {
+    if (auto pinned = pinned_observer())
+        return pinned;
+    if (geteuid() != 0 || !in_initial_pid_namespace())
+        return nullptr;
+    return until_loaded(std::make_unique<Observer>(
+                            [maps = std::shared_ptr<const Maps>(Maps::held())] { return maps; }),
+                        connect_netlink);
 }
 
 void begin_observing(std::uint32_t records) {

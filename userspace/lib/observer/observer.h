@@ -16,6 +16,11 @@ namespace umacct {
 /// is in a container.
 std::unique_ptr<Transport> pinned_observer();
 
+/// The same; where nothing is pinned, it begins to count, for as long as the answer is kept and its
+/// process lives: nothing stays behind. Empty to a caller who isn't root, or is in a container.
+/// Throws Error where it can't begin.
+std::unique_ptr<Transport> observer_meanwhile();
+
 /// So many allocations that live at once are known, unless told otherwise.
 constexpr std::uint32_t usual_records = 1U << 20;
 

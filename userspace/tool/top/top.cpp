@@ -40,6 +40,11 @@ struct Options {
     bool all = false;
     ListOptions list{.columns = {}, .sort = "usage"};
 
+    /// 0 for no end. What nobody asked to go on is over after one.
+    std::uint64_t refreshes(const Output &output) const {
+        return iterations.value_or(batch || output.json || output.terminal ? 0 : 1);
+    }
+
     std::chrono::milliseconds interval() const {
         return std::chrono::duration_cast<std::chrono::milliseconds>(
             std::chrono::duration<double>(delay));
@@ -233,10 +238,7 @@ void print_table(const Machine &machine, const Output &output, const TopModel &m
 
 void run_batch(const Machine &machine, const Output &output, const Options &options, Reader &reader,
                TopModel &model) {
-    // What nobody asked to go on is over after one.
-    const std::uint64_t iterations =
-        options.iterations.value_or(options.batch || output.json || output.terminal ? 0 : 1);
-
+    const std::uint64_t iterations = options.refreshes(output);
     std::string problem;
 
     output.warn_if_degraded(model.sample()->status);
@@ -319,6 +321,8 @@ int top(Session &session, const Options &options) {
     model.sort = &column(options.list.sort, Of::both, "--sort");
     // What fails from the start is said plainly, before there is a screen.
     check_columns(options, wants_screen && output.terminal);
+    if (options.refreshes(output) != 1)
+        session.count_meanwhile();
     if (wants_screen)
         recall(model, machine, options.interval());
     model.take(reader.read());

@@ -235,6 +235,8 @@ int run(Session &session, const Options &options) {
     const std::string name = name_for(options);
     const std::optional<User> user =
         options.user ? std::optional(find_user(*options.user)) : std::nullopt;
+    if (change.empty())
+        session.count_meanwhile();
     Module &module = session.module(); // before anything is made: it may be missing
     const FileDescriptor file = open_report(options);
     const SignalGuard signals;
