@@ -81,6 +81,7 @@ struct task_struct {
 	int tgid;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
+	char comm[16];
 	struct css_set *cgroups;
 	struct mem_cgroup *active_memcg;
 };

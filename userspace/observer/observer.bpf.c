@@ -68,20 +68,58 @@ struct {
 	__type(value, struct observer_record);
 } records SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, OBSERVER_CALLS);
-	__type(key, struct observer_call_key);
-	__type(value, struct observer_call);
-} calls SEC(".maps");
+/**
+ * struct observer_call - between the entry of a function and its return
+ * @bytes: with @metadata
+ * @out: where the driver puts the handle
+ * @at: the handle, or the object that the call is about, where it is known before it returns
+ * @apart: added to the handle, where the address is another record's, too
+ * @array: of a range of managed memory: the array that it has, where that is large
+ * @shortened: likewise: the array that is left to @from, which it is split off
+ * @from: likewise; of a VA space its mapping, of a block from vmalloc() the code that asks for it
+ * @kind: enum observer_kind
+ * @managed: it makes a range of managed memory
+ */
+struct observer_call {
+	__u64 bytes;
+	__u64 metadata;
+	__u64 out;
+	__u64 at;
+	__u64 apart;
+	__u64 began_ns;
+	__u64 array;
+	__u64 shortened;
+	__u64 from;
+	__u32 kind;
+	__u32 uvm;
+	__u32 charged;
+	__u32 managed;
+};
 
-/* What a task is resizing: the record of what it had before. */
+/*
+ * What a task is doing in the driver, and goes with it. It is the task's alone: no other one looks.
+ * @lot: a lot of groups of ranges that is being counted, for which the stack has no room
+ * @under_way: a bit for each enum observer_call_of
+ * @resizes: it is resizing a block, which @resizing was the record of before
+ * @starts: how often it is within what brings an adapter up, sets a GPU up for managed memory or
+ *	loads a driver
+ */
+struct doing {
+	struct observer_call calls[OBSERVER_CALL_KINDS];
+	struct observer_call lot;
+	struct observer_record resizing;
+	__u32 under_way;
+	__u32 resizes;
+	__u32 starts;
+	__u32 unused;
+};
+
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, OBSERVER_CALLS);
-	__type(key, __u64);
-	__type(value, struct observer_record);
-} resizing SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct doing);
+} tasks SEC(".maps");
 
 /* nvidia-uvm's VA spaces by their address. */
 struct space {
@@ -118,14 +156,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } made SEC(".maps");
-
-/* Tasks that bring an adapter up, set a GPU up for managed memory or load a driver: how often. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, OBSERVER_CALLS);
-	__type(key, __u64);
-	__type(value, __u32);
-} starting SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -254,6 +284,16 @@ static __always_inline void untracked(__u64 bytes)
 
 /* --- accounts ----------------------------------------------------------------- */
 
+static __always_inline struct observer_account *account_at(__u64 id)
+{
+	struct observer_totals *t;
+
+	if (id != OBSERVER_ROOT_ID)
+		return bpf_map_lookup_elem(&accounts, &id);
+	t = all();
+	return t ? &t->root : NULL;
+}
+
 static __always_inline bool is_online(struct cgroup *cgrp)
 {
 	return BPF_CORE_READ(cgrp, self.flags) & CSS_ONLINE;
@@ -273,7 +313,7 @@ static __always_inline struct mem_cgroup *active_memcg(struct task_struct *task)
 
 static long put_one(__u32 index __attribute__((unused)), __u64 *id)
 {
-	struct observer_account *account = bpf_map_lookup_elem(&accounts, id);
+	struct observer_account *account = account_at(*id);
 	__u64 parent;
 
 	if (!account || __sync_fetch_and_add(&account->refs, -1ULL) != 1)
@@ -304,7 +344,7 @@ static __always_inline bool account_make(__u64 id, __u64 parent, __u32 level)
 
 	if (bpf_map_update_elem(&accounts, &id, &fresh, BPF_NOEXIST))
 		return bpf_map_lookup_elem(&accounts, &id);
-	above = bpf_map_lookup_elem(&accounts, &parent);
+	above = account_at(parent);
 	if (above)
 		add(&above->refs, 1);
 	return true;
@@ -357,7 +397,7 @@ static long make_one(__u32 index, struct way *way)
 	if (index > way->level || index > OBSERVER_LEVEL_MAX || !chain)
 		return 1;
 	id = chain->ids[index];
-	if (!bpf_map_lookup_elem(&accounts, &id) && !account_make(id, way->id, index)) {
+	if (!account_at(id) && !account_make(id, way->id, index)) {
 		way->failed = 1;
 		return 1;
 	}
@@ -380,7 +420,7 @@ static __noinline __u64 account_of(struct cgroup *cgrp)
 	if (!cgrp)
 		return 0;
 	id = BPF_CORE_READ(cgrp, kn, id);
-	if (bpf_map_lookup_elem(&accounts, &id))
+	if (account_at(id))
 		return id;
 
 	way.level = BPF_CORE_READ(cgrp, level);
@@ -389,32 +429,40 @@ static __noinline __u64 account_of(struct cgroup *cgrp)
 	if (way.failed)
 		return 0;
 	/* Nobody may be left to say that it goes. */
-	account = bpf_map_lookup_elem(&accounts, &id);
+	account = account_at(id);
 	if (account && !is_online(cgrp))
 		account_offline(account, id);
 	return id;
 }
 
-/* nvidia-uvm works for another process at times, and says for which by the active memcg. */
-static __always_inline __u64 account_of_current(bool uvm)
+/*
+ * The account that counts for the current task, made if need be, and its id; NULL without room.
+ * nvidia-uvm works for another process at times, and says for which by the active memcg.
+ */
+static __always_inline struct observer_account *account_of_current(bool uvm, __u64 *id)
 {
 	struct task_struct *task = current();
 	struct mem_cgroup *memcg = uvm ? active_memcg(task) : NULL;
+	struct observer_account *account;
 	struct cgroup *cgrp;
-	__u64 id;
 
 	if (memcg) {
 		cgrp = BPF_CORE_READ(memcg, css.cgroup);
-		if (!BPF_CORE_READ(cgrp, root, hierarchy_id))
-			return account_of(cgrp);
+		if (!BPF_CORE_READ(cgrp, root, hierarchy_id)) {
+			*id = account_of(cgrp);
+			return account_at(*id);
+		}
 	}
 	/* What nearly always is: a cgroup that has an account of its own already. */
 	cgrp = task->cgroups->dfl_cgrp;
-	id = cgrp->kn->id;
-	if ((cgrp->self.flags & CSS_ONLINE) && cgrp->level <= OBSERVER_LEVEL_MAX &&
-	    bpf_map_lookup_elem(&accounts, &id))
-		return id;
-	return account_of(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+	if ((cgrp->self.flags & CSS_ONLINE) && cgrp->level <= OBSERVER_LEVEL_MAX) {
+		*id = cgrp->kn->id;
+		account = account_at(*id);
+		if (account)
+			return account;
+	}
+	*id = account_of(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+	return account_at(*id);
 }
 
 /* What changes on an account and on those above it. */
@@ -442,52 +490,69 @@ static __always_inline struct change change_of(const struct observer_record *rec
 	return change;
 }
 
-static long charge_one(__u32 index, struct change *change)
+static __always_inline void charge(struct observer_account *account, const struct change *change)
 {
-	struct observer_account *account = bpf_map_lookup_elem(&accounts, &change->id);
-
-	if (!account)
-		return 1;
-	if (index == 0) {
-		add(&account->refs, 1);
-		add(&account->local, change->bytes);
-	}
 	raise(&account->peak, __sync_fetch_and_add(&account->usage, change->bytes) +
 			      change->bytes);
-	add(&account->metadata, change->metadata);
-	add(&account->charged, change->charged);
-	add(&account->managed, change->managed);
+	if (change->metadata)
+		add(&account->metadata, change->metadata);
+	if (change->charged)
+		add(&account->charged, change->charged);
+	if (change->managed)
+		add(&account->managed, change->managed);
 	if (change->system) {
 		add(&account->allocs, 1);
 		add(&account->alloc_time_ns, change->took_ns);
 		raise(&account->alloc_time_max_ns, change->took_ns);
 	}
+}
+
+static long charge_one(__u32 index __attribute__((unused)), struct change *change)
+{
+	struct observer_account *account = account_at(change->id);
+
+	if (!account)
+		return 1;
+	charge(account, change);
 	change->id = account->parent;
 	return !change->id;
 }
 
-static __always_inline void account_charge(const struct observer_record *record, __u64 took_ns)
+/* The account itself is at hand; those above it are looked up. */
+static __always_inline void account_charge(struct observer_account *account,
+					   const struct observer_record *record, __u64 took_ns)
 {
 	struct change change = change_of(record);
 
 	change.took_ns = took_ns;
-	bpf_loop(OBSERVER_LEVEL_MAX + 1, charge_one, &change, 0);
+	add(&account->refs, 1);
+	add(&account->local, change.bytes);
+	charge(account, &change);
+	change.id = account->parent;
+	if (change.id)
+		bpf_loop(OBSERVER_LEVEL_MAX, charge_one, &change, 0);
 }
 
-static long uncharge_one(__u32 index, struct change *change)
+static __always_inline void uncharge(struct observer_account *account, const struct change *change)
 {
-	struct observer_account *account = bpf_map_lookup_elem(&accounts, &change->id);
+	add(&account->usage, -change->bytes);
+	if (change->metadata)
+		add(&account->metadata, -change->metadata);
+	if (change->charged)
+		add(&account->charged, -change->charged);
+	if (change->managed)
+		add(&account->managed, -change->managed);
+	if (change->system)
+		add(&account->frees, 1);
+}
+
+static long uncharge_one(__u32 index __attribute__((unused)), struct change *change)
+{
+	struct observer_account *account = account_at(change->id);
 
 	if (!account)
 		return 1;
-	if (index == 0)
-		add(&account->local, -change->bytes);
-	add(&account->usage, -change->bytes);
-	add(&account->metadata, -change->metadata);
-	add(&account->charged, -change->charged);
-	add(&account->managed, -change->managed);
-	if (change->system)
-		add(&account->frees, 1);
+	uncharge(account, change);
 	change->id = account->parent;
 	return !change->id;
 }
@@ -495,14 +560,17 @@ static long uncharge_one(__u32 index, struct change *change)
 static __always_inline void account_uncharge(const struct observer_record *record)
 {
 	struct change change = change_of(record);
-
-	struct observer_account *account = bpf_map_lookup_elem(&accounts, &change.id);
+	struct observer_account *account = account_at(change.id);
 	__u64 id = change.id, parent;
 
 	if (!account)
 		return;
 	parent = account->parent;
-	bpf_loop(OBSERVER_LEVEL_MAX + 1, uncharge_one, &change, 0);
+	add(&account->local, -change.bytes);
+	uncharge(account, &change);
+	change.id = parent;
+	if (parent)
+		bpf_loop(OBSERVER_LEVEL_MAX, uncharge_one, &change, 0);
 	/* It was there until now, for the record. */
 	if (__sync_fetch_and_add(&account->refs, -1ULL) != 1)
 		return;
@@ -513,7 +581,7 @@ static __always_inline void account_uncharge(const struct observer_record *recor
 
 static long fail_one(__u32 index __attribute__((unused)), __u64 *id)
 {
-	struct observer_account *account = bpf_map_lookup_elem(&accounts, id);
+	struct observer_account *account = account_at(*id);
 
 	if (!account)
 		return 1;
@@ -552,7 +620,8 @@ static __always_inline void client_charge(struct observer_record *record)
 		record->client.tgid = 0;
 		return;
 	}
-	bpf_get_current_comm(client->comm, sizeof(client->comm));
+	/* A tenth of what the helper for it takes. */
+	__builtin_memcpy(client->comm, current()->comm, sizeof(client->comm));
 	add(&client->records, 1);
 	raise(&client->peak, __sync_fetch_and_add(&client->usage, record->bytes) + record->bytes);
 	add(&client->metadata, record->metadata);
@@ -628,6 +697,7 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 		.charged = call->charged,
 	};
 	struct observer_totals *t = all();
+	struct observer_account *account;
 	struct task_struct *task;
 
 	if (!t)
@@ -636,8 +706,8 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 		raise(&t->driver_peak, __sync_fetch_and_add(&t->driver_usage, call->bytes) +
 				       call->bytes);
 	} else {
-		record.client.account = account_of_current(call->uvm);
-		if (!record.client.account) {
+		account = account_of_current(call->uvm, &record.client.account);
+		if (!account) {
 			untracked(call->bytes);
 			return 0;
 		}
@@ -646,7 +716,7 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 			record.client.start_ns = task->group_leader->start_boottime;
 			record.client.tgid = bpf_get_current_pid_tgid() >> 32;
 		}
-		account_charge(&record, call->began_ns ?
+		account_charge(account, &record, call->began_ns ?
 			       bpf_ktime_get_ns() - call->began_ns : 0);
 		if (record.client.tgid)
 			client_charge(&record);
@@ -666,57 +736,68 @@ static __noinline int remember(const struct observer_call *call, __u64 handle)
 
 /* --- calls -------------------------------------------------------------------- */
 
-static __always_inline bool adapter_starts(void)
+static __always_inline struct doing *doing(void)
 {
-	__u64 task = bpf_get_current_pid_tgid();
+	return bpf_task_storage_get(&tasks, current(), NULL, 0);
+}
 
-	return bpf_map_lookup_elem(&starting, &task);
+/* NULL where the kernel has no memory for it. */
+static __always_inline struct doing *doing_from_now(void)
+{
+	return bpf_task_storage_get(&tasks, current(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 /* As kmod/hooks/adapter.h has it. */
-static __always_inline enum observer_kind kind_for_caller(bool uvm, enum observer_kind kind)
+static __always_inline enum observer_kind kind_for(const struct doing *doing, bool uvm,
+						   enum observer_kind kind)
 {
 	struct task_struct *task = current();
 
 	if (!works_for_a_process(task))
 		return uvm && active_memcg(task) ? kind : OBSERVER_DRIVER;
-	return adapter_starts() ? OBSERVER_DRIVER : kind;
+	return doing && doing->starts ? OBSERVER_DRIVER : kind;
 }
 
-static __always_inline void call_begin(enum observer_call_of of, struct observer_call *call)
+static __always_inline void call_begin_in(struct doing *doing, enum observer_call_of of,
+					  const struct observer_call *call)
 {
-	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
 	struct observer_totals *t;
 
-	if (!bpf_map_update_elem(&calls, &key, call, BPF_NOEXIST))
-		return;
-	if (bpf_map_update_elem(&calls, &key, call, BPF_EXIST)) {
+	if (!doing) {
 		untracked(call->bytes);
 		return;
 	}
 	/* The one before is over, and nobody knows how it ended. */
-	t = all();
-	if (t)
-		add(&t->missed_returns[of], 1);
+	if (doing->under_way & 1U << of) {
+		t = all();
+		if (t)
+			add(&t->missed_returns[of], 1);
+	}
+	doing->calls[of] = *call;
+	doing->under_way |= 1U << of;
+}
+
+static __always_inline void call_begin(enum observer_call_of of, const struct observer_call *call)
+{
+	call_begin_in(doing_from_now(), of, call);
 }
 
 static __always_inline struct observer_call *call_find(enum observer_call_of of)
 {
-	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
+	struct doing *mine = doing();
 
-	return bpf_map_lookup_elem(&calls, &key);
+	return mine && (mine->under_way & 1U << of) ? &mine->calls[of] : NULL;
 }
 
 /* Takes the call out that has ended; there may be none. */
 static __always_inline bool call_take(enum observer_call_of of, struct observer_call *call)
 {
-	struct observer_call_key key = { .task = bpf_get_current_pid_tgid(), .of = of };
-	struct observer_call *found = bpf_map_lookup_elem(&calls, &key);
+	struct doing *mine = doing();
 
-	if (!found)
+	if (!mine || !(mine->under_way & 1U << of))
 		return false;
-	*call = *found;
-	bpf_map_delete_elem(&calls, &key);
+	*call = mine->calls[of];
+	mine->under_way &= ~(1U << of);
 	return true;
 }
 
@@ -741,13 +822,14 @@ static __always_inline void call_done(const struct observer_call *call, __u64 ha
 static __always_inline int call_end(enum observer_call_of of, bool done)
 {
 	struct observer_call call;
+	__u64 id;
 
 	if (!call_take(of, &call))
 		return 0;
 	if (done)
 		call_done(&call, handle_of(&call));
-	else if (call.kind == OBSERVER_SYSTEM)
-		account_failed(account_of_current(call.uvm));
+	else if (call.kind == OBSERVER_SYSTEM && account_of_current(call.uvm, &id))
+		account_failed(id);
 	return 0;
 }
 
@@ -790,13 +872,13 @@ int alloc_pages_entry(struct pt_regs *ctx)
 	const __u32 count = PT_REGS_PARM2(ctx);
 	__u64 third = PT_REGS_PARM3(ctx), fourth = PT_REGS_PARM4(ctx);
 	const struct series *series = driver(false);
-	struct observer_totals *t = all();
 	__u64 page_size, pages = count, block;
 	struct observer_call call = { 0 };
+	struct doing *mine;
 	__u8 contiguous;
 
 	ran(ctx);
-	if (!series || !t)
+	if (!series)
 		return 0;
 	/* Both are read: a context's address that was computed can't be. */
 	barrier_var(third);
@@ -817,12 +899,13 @@ int alloc_pages_entry(struct pt_regs *ctx)
 		pages = (pages + block - 1) & ~(block - 1);
 	}
 	call.bytes = pages << page_shift;
-	call.kind = kind_for_caller(false, OBSERVER_SYSTEM);
+	mine = doing_from_now();
+	call.kind = kind_for(mine, false, OBSERVER_SYSTEM);
 	if (call.kind == OBSERVER_SYSTEM)
 		call.metadata = (__u64)count * series->sizes.page + series->sizes.object;
 	call.bytes += call.metadata;
 	call.began_ns = bpf_ktime_get_ns();
-	call_begin(OBSERVER_CALL_ALLOC, &call);
+	call_begin_in(mine, OBSERVER_CALL_ALLOC, &call);
 	return 0;
 }
 
@@ -874,7 +957,7 @@ static __always_inline struct observer_call metadata_call(bool uvm, __u64 bytes)
 	struct observer_call call = {
 		.bytes = bytes,
 		.metadata = bytes,
-		.kind = kind_for_caller(uvm, OBSERVER_METADATA),
+		.kind = kind_for(doing(), uvm, OBSERVER_METADATA),
 		.uvm = uvm,
 	};
 
@@ -888,15 +971,37 @@ static __always_inline __u64 vmalloc_bytes(__u64 size)
 	return (size + HEADER_BYTES + page - 1) & ~(page - 1);
 }
 
-/* What lies in pages of its own begins behind a header at the most: others aren't looked for. */
+/*
+ * What lies in pages of its own begins behind a header at the most: others aren't looked for. It is
+ * recorded by the address of its pages.
+ */
 static __always_inline bool may_be_vmalloc(__u64 at)
 {
 	return (at & ((1ULL << page_shift) - 1)) <= HEADER_BYTES;
 }
 
-static __always_inline int free_large(__u64 at)
+static __always_inline __u64 pages_of(__u64 at)
 {
-	return may_be_vmalloc(at) ? forget(at) : 0;
+	return at & ~((1ULL << page_shift) - 1);
+}
+
+/*
+ * Within a function of a driver's that has asked vmalloc() for a block the return from that is hooked,
+ * as the function itself is asked for small ones all the time. The caller is known by its address:
+ * others ask for blocks, too, and one that a task never asked for is not the next one that it gets.
+ */
+#define SAME_CODE		(64 * 1024)
+
+static __always_inline int vmalloc_end(struct pt_regs *ctx, enum observer_call_of of)
+{
+	const __u64 at = PT_REGS_RC(ctx), caller = PT_REGS_IP(ctx);
+	struct observer_call call;
+
+	if (!call_take(of, &call))
+		return 0;
+	if (at && caller - call.from + SAME_CODE < 2 * SAME_CODE)
+		remember(&call, at);
+	return 0;
 }
 
 #define RETURN(which, kind)							\
@@ -936,19 +1041,32 @@ int os_alloc_entry(struct pt_regs *ctx)
 	if (size <= OS_MEM_BOUND || size > SIZE_BOUND || !driver(false))
 		return 0;
 	call = metadata_call(false, vmalloc_bytes(size));
-	call.out = PT_REGS_PARM1(ctx);
+	call.from = PT_REGS_IP(ctx);
 	call_begin(OBSERVER_CALL_OS_MEM, &call);
 	return 0;
 }
 
-RETURN(os_alloc, OBSERVER_CALL_OS_MEM)
+/* __vmalloc() */
+SEC("kprobe")
+int os_vmalloc_return(struct pt_regs *ctx)
+{
+	ran(ctx);
+	return vmalloc_end(ctx, OBSERVER_CALL_OS_MEM);
+}
 
-/* os_free_mem(), uvm_kvfree() */
+/*
+ * os_free_mem(), uvm_kvfree(). They are called for small blocks, too; but the kernel's vfree() is
+ * called by interrupts, which leave a program out while one runs on the processor.
+ */
 SEC("kprobe")
 int free_large_entry(struct pt_regs *ctx)
 {
+	const __u64 at = PT_REGS_PARM1(ctx);
+
 	ran(ctx);
-	return free_large(PT_REGS_PARM1(ctx));
+	if (at && may_be_vmalloc(at))
+		forget(pages_of(at));
+	return 0;
 }
 
 SEC("kprobe")
@@ -1233,29 +1351,26 @@ int kvmalloc_entry(struct pt_regs *ctx)
 	if (size <= ARRAY_BOUND || !driver(true) || call_find(OBSERVER_CALL_KVREALLOC))
 		return 0;
 	range = call_of_array(size);
-	if (!counts_kvmalloc(size) && (!range || range->array))
+	if (range) {
+		/* Without it there is no range either, and nothing is counted. */
+		if (!range->array)
+			range->array = power_of_two(size);
 		return 0;
-	call = metadata_call(true, range ? power_of_two(size) : vmalloc_bytes(size));
-	call.managed = range != NULL;
+	}
+	if (!counts_kvmalloc(size))
+		return 0;
+	call = metadata_call(true, vmalloc_bytes(size));
+	call.from = PT_REGS_IP(ctx);
 	call_begin(OBSERVER_CALL_KVMALLOC, &call);
 	return 0;
 }
 
+/* vmalloc(), vzalloc() */
 SEC("kprobe")
-int kvmalloc_return(struct pt_regs *ctx)
+int uvm_vmalloc_return(struct pt_regs *ctx)
 {
-	const __u64 at = PT_REGS_RC(ctx);
-	struct observer_call *range, call;
-
 	ran(ctx);
-	if (!call_take(OBSERVER_CALL_KVMALLOC, &call) || !at)
-		return 0;
-	range = call.managed ? call_find(OBSERVER_CALL_RANGE) : NULL;
-	if (range)
-		range->array = call.bytes;
-	else
-		remember(&call, at);
-	return 0;
+	return vmalloc_end(ctx, OBSERVER_CALL_KVMALLOC);
 }
 
 /* Of a new block the driver may ask the function above, or a copy of its own. */
@@ -1263,16 +1378,18 @@ SEC("kprobe")
 int kvrealloc_entry(struct pt_regs *ctx)
 {
 	const __u64 size = PT_REGS_PARM2(ctx);
-	__u64 at = PT_REGS_PARM1(ctx), task = bpf_get_current_pid_tgid();
-	struct observer_record *old = NULL, *lost;
+	const __u64 at = PT_REGS_PARM1(ctx);
+	struct observer_record *old = NULL;
 	struct observer_call *range, call = { 0 };
+	struct doing *mine = doing_from_now();
 	struct observer_record record;
+	__u64 pages = pages_of(at);
 
 	ran(ctx);
 	if (!driver(true))
 		return 0;
-	if (may_be_vmalloc(at))
-		old = bpf_map_lookup_elem(&records, &at);
+	if (at && may_be_vmalloc(at))
+		old = bpf_map_lookup_elem(&records, &pages);
 	range = old ? call_of_array(size) : NULL;
 	if (range && range->shortened)
 		range = NULL;
@@ -1284,19 +1401,21 @@ int kvrealloc_entry(struct pt_regs *ctx)
 		return 0;
 	call.managed = range != NULL;
 	call.from = size;
-	call.at = at;
-	call_begin(OBSERVER_CALL_KVREALLOC, &call);
+	call.at = pages;
+	call_begin_in(mine, OBSERVER_CALL_KVREALLOC, &call);
 	if (!old)
 		return 0;
 	record = *old;
-	if (bpf_map_delete_elem(&records, &at))
+	if (bpf_map_delete_elem(&records, &pages))
 		return 0;
-	lost = bpf_map_lookup_elem(&resizing, &task);
-	if (lost || bpf_map_update_elem(&resizing, &task, &record, BPF_ANY)) {
-		/* The block stays, and is no longer in an account. */
-		settle(&record);
-		untracked(record.bytes);
+	if (mine && !mine->resizes) {
+		mine->resizes = 1;
+		mine->resizing = record;
+		return 0;
 	}
+	/* The block stays, and is no longer in an account. */
+	settle(&record);
+	untracked(record.bytes);
 	return 0;
 }
 
@@ -1306,14 +1425,13 @@ int kvrealloc_entry(struct pt_regs *ctx)
  */
 static __noinline int resized(__u64 before, bool stays)
 {
-	__u64 task = bpf_get_current_pid_tgid();
-	struct observer_record *old = bpf_map_lookup_elem(&resizing, &task);
+	struct doing *mine = doing();
 	struct observer_record record;
 
-	if (!old)
+	if (!mine || !mine->resizes)
 		return 0;
-	record = *old;
-	bpf_map_delete_elem(&resizing, &task);
+	record = mine->resizing;
+	mine->resizes = 0;
 	if (!stays || bpf_map_update_elem(&records, &before, &record, BPF_ANY))
 		settle(&record);
 	return 0;
@@ -1335,7 +1453,7 @@ int kvrealloc_return(struct pt_regs *ctx)
 	if (range)
 		range->shortened = call.bytes;
 	else
-		remember(&call, at);
+		remember(&call, pages_of(at));
 	return 0;
 }
 
@@ -1425,7 +1543,8 @@ static long count_lot(__u32 index __attribute__((unused)), struct lots *lots)
 {
 	struct space *space = bpf_map_lookup_elem(&spaces, &lots->space);
 	const struct series *series = driver(true);
-	struct observer_call call;
+	struct doing *mine = doing_from_now();
+	struct observer_call *call;
 	__u32 lot;
 
 	if (!space || !series)
@@ -1435,8 +1554,16 @@ static long count_lot(__u32 index __attribute__((unused)), struct lots *lots)
 		return 1;
 	if (__sync_val_compare_and_swap(&space->group_lots, lot, lot + 1) != lot)
 		return 0;
-	call = metadata_call(true, (groups_in(lot + 1) - groups_in(lot)) * series->sizes.group);
-	remember(&call, lots->space + APART_LOTS + lot);
+	if (!mine) {
+		untracked((groups_in(lot + 1) - groups_in(lot)) * series->sizes.group);
+		return 0;
+	}
+	call = &mine->lot;
+	call->bytes = (groups_in(lot + 1) - groups_in(lot)) * series->sizes.group;
+	call->metadata = call->bytes;
+	call->kind = kind_for(mine, true, OBSERVER_METADATA);
+	call->uvm = true;
+	remember(call, lots->space + APART_LOTS + lot);
 	return 0;
 }
 
@@ -1637,7 +1764,6 @@ int free_chunk_entry(struct pt_regs *ctx)
 SEC("kprobe")
 int pool_entry(struct pt_regs *ctx)
 {
-	struct observer_totals *t = all();
 	struct uvm_mem_params params;
 	struct observer_call call = {
 		.out = PT_REGS_PARM2(ctx),
@@ -1646,7 +1772,7 @@ int pool_entry(struct pt_regs *ctx)
 	__u64 page;
 
 	ran(ctx);
-	if (!t || !driver(true) ||
+	if (!driver(true) ||
 	    bpf_probe_read_kernel(&params, sizeof(params), (void *)PT_REGS_PARM1(ctx)))
 		return 0;
 	/* A GPU's own memory. */
@@ -1654,7 +1780,7 @@ int pool_entry(struct pt_regs *ctx)
 		return 0;
 	page = 1ULL << page_shift;
 	call.bytes = (params.size + page - 1) & ~(page - 1);
-	call.kind = kind_for_caller(true, OBSERVER_MANAGED);
+	call.kind = kind_for(doing(), true, OBSERVER_MANAGED);
 	call.charged = params.mm && memcg_charges(current());
 	call_begin(OBSERVER_CALL_POOL, &call);
 	return 0;
@@ -1671,13 +1797,10 @@ int pool_return(struct pt_regs *ctx)
 
 static __always_inline int start_begin(void)
 {
-	__u64 task = bpf_get_current_pid_tgid();
-	__u32 *depth = bpf_map_lookup_elem(&starting, &task), once = 1;
+	struct doing *mine = doing_from_now();
 
-	if (depth)
-		++*depth;
-	else
-		bpf_map_update_elem(&starting, &task, &once, BPF_ANY);
+	if (mine)
+		mine->starts++;
 	return 0;
 }
 
@@ -1691,12 +1814,11 @@ int start_entry(struct pt_regs *ctx)
 SEC("kprobe")
 int start_return(struct pt_regs *ctx)
 {
-	__u64 task = bpf_get_current_pid_tgid();
-	__u32 *depth = bpf_map_lookup_elem(&starting, &task);
+	struct doing *mine = doing();
 
 	ran(ctx);
-	if (depth && --*depth == 0)
-		bpf_map_delete_elem(&starting, &task);
+	if (mine && mine->starts)
+		mine->starts--;
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* Rises with each change below: maps of another version that are pinned can't be read. */
-#define OBSERVER_VERSION	3
+#define OBSERVER_VERSION	4
 
 /* As deep as the module's: what is in cgroups further down counts for the one of that level. */
 #define OBSERVER_LEVEL_MAX	64
@@ -21,7 +21,6 @@
 #define OBSERVER_ACCOUNTS	16384
 #define OBSERVER_CLIENTS	32768
 #define OBSERVER_RECORDS	(1 << 20)
-#define OBSERVER_CALLS		16384
 #define OBSERVER_SPACES		16384
 
 #define OBSERVER_HOOKS		40
@@ -46,45 +45,6 @@ enum observer_call_of {
 	OBSERVER_CALL_NONE = OBSERVER_CALL_KINDS,
 };
 
-/**
- * struct observer_call_key - a call that has begun and not ended
- * @task: tgid in the upper half, the thread's id in the lower
- * @of: enum observer_call_of
- */
-struct observer_call_key {
-	__u64 task;
-	__u32 of;
-	__u32 unused;
-};
-
-/**
- * struct observer_call - between the entry of a function and its return
- * @bytes: with @metadata
- * @out: where the driver puts the handle
- * @at: the handle, or the object that the call is about, where it is known before it returns
- * @apart: added to the handle, where the address is another record's, too
- * @array: of a range of managed memory: the array that it has, where that is large
- * @shortened: likewise: the array that is left to @from, which it is split off
- * @from: likewise; of a VA space its mapping
- * @kind: enum observer_kind
- * @managed: it makes a range of managed memory
- */
-struct observer_call {
-	__u64 bytes;
-	__u64 metadata;
-	__u64 out;
-	__u64 at;
-	__u64 apart;
-	__u64 began_ns;
-	__u64 array;
-	__u64 shortened;
-	__u64 from;
-	__u32 kind;
-	__u32 uvm;
-	__u32 charged;
-	__u32 managed;
-};
-
 enum observer_kind {
 	OBSERVER_SYSTEM,	/* nv_alloc_pages() for a client */
 	OBSERVER_MANAGED,	/* nvidia-uvm's pages for a client */
@@ -93,7 +53,7 @@ enum observer_kind {
 };
 
 /**
- * struct observer_account - what is counted for a cgroup; the key is its id
+ * struct observer_account - what is counted for a cgroup other than the root; the key is its id
  * @parent: id of the account above; 0 for the root
  * @level: depth below the root
  * @offline: the cgroup was removed, and memory is held for it yet
@@ -168,6 +128,7 @@ struct observer_record {
  * @untracked_count: allocations that are in no account, for want of room or of a return
  * @missed_returns: calls whose return was never seen, as their task has begun another since
  * @nameless: allocations that count for their account and no process, for want of room
+ * @root: the account of the root, which no hash has to be searched for
  */
 struct observer_totals {
 	__u32 version;
@@ -183,6 +144,7 @@ struct observer_totals {
 	__u64 records;
 	__u64 missed_returns[OBSERVER_CALL_KINDS];
 	__u64 nameless;
+	struct observer_account root;
 };
 
 /**

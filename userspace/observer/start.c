@@ -61,6 +61,8 @@ static const struct place {
 	const char *ret;	/* program at its return; NULL for none */
 	bool required;
 	enum observer_call_of call;
+	/* What the return is of, where it isn't the same function: the first that the kernel has. */
+	const char *ret_symbols[2];
 } places[] = {
 	{ "load driver", "init_module", "do_init_module", "init_module_entry", "start_return", false,
 	  OBSERVER_CALL_NONE },
@@ -78,7 +80,7 @@ static const struct place {
 	{ "free metadata", "os_free", "nvidia:os_free_mem", "free_large_entry", NULL, false,
 	  OBSERVER_CALL_NONE },
 	{ "allocate metadata", "os_alloc", "nvidia:os_alloc_mem", "os_alloc_entry",
-	  "os_alloc_return", false, OBSERVER_CALL_OS_MEM },
+	  "os_vmalloc_return", false, OBSERVER_CALL_OS_MEM, { "__vmalloc_noprof", "__vmalloc" } },
 	{ "close device", "close", "nvidia:nvidia_close", "free_second_entry", NULL, false,
 	  OBSERVER_CALL_NONE },
 	{ "open device", "open", "nvidia:nvidia_open", "file_entry", "file_return", false,
@@ -96,9 +98,10 @@ static const struct place {
 	{ "resize UVM metadata", "kvrealloc", "nvidia_uvm:__uvm_kvrealloc", "kvrealloc_entry",
 	  "kvrealloc_return", false, OBSERVER_CALL_KVREALLOC },
 	{ "allocate UVM metadata", "kvmalloc", "nvidia_uvm:__uvm_kvmalloc", "kvmalloc_entry",
-	  "kvmalloc_return", false, OBSERVER_CALL_KVMALLOC },
+	  "uvm_vmalloc_return", false, OBSERVER_CALL_KVMALLOC, { "vmalloc_noprof", "vmalloc" } },
 	{ "allocate UVM metadata", "kvmalloc_zero", "nvidia_uvm:__uvm_kvmalloc_zero",
-	  "kvmalloc_entry", "kvmalloc_return", false, OBSERVER_CALL_KVMALLOC },
+	  "kvmalloc_entry", "uvm_vmalloc_return", false, OBSERVER_CALL_KVMALLOC,
+	  { "vzalloc_noprof", "vzalloc" } },
 	{ "close UVM device", "close_uvm", "nvidia_uvm:uvm_release_entry", "free_second_entry", NULL,
 	  false, OBSERVER_CALL_NONE },
 	{ "open UVM device", "open_uvm", "nvidia_uvm:uvm_open_entry", "uvm_file_entry",
@@ -401,8 +404,8 @@ static bool keep(struct observer *observer, struct bpf_link *link, const char *n
 }
 
 /* Makes an event and attaches a program to it. Sets *error where there is no such function. */
-static bool attach(struct observer *observer, const struct place *place, bool at_return,
-		   __u32 index, struct observer_hook *row, int *error)
+static bool attach(struct observer *observer, const struct place *place, const char *symbol,
+		   bool at_return, __u32 index, struct observer_hook *row, int *error)
 {
 	const char *const name = at_return ? place->ret : place->entry;
 	struct bpf_program *program =
@@ -423,7 +426,7 @@ static bool attach(struct observer *observer, const struct place *place, bool at
 	if (at_return)
 		snprintf(kind, sizeof(kind), "r%d", RETURNS);
 	snprintf(event, sizeof(event), "%s%s", row->event, at_return ? "_ret" : "");
-	snprintf(text, sizeof(text), "%s:%s/%s %s", kind, observer->group, event, place->symbol);
+	snprintf(text, sizeof(text), "%s:%s/%s %s", kind, observer->group, event, symbol);
 	*error = -write_event(text);
 	if (*error)
 		return true;
@@ -444,6 +447,21 @@ static bool attach(struct observer *observer, const struct place *place, bool at
 	return keep(observer, link, event);
 }
 
+static bool attach_return(struct observer *observer, const struct place *place, __u32 index,
+			  struct observer_hook *row, int *error)
+{
+	const size_t last = sizeof(place->ret_symbols) / sizeof(place->ret_symbols[0]) - 1;
+	size_t i = 0;
+
+	if (!place->ret_symbols[0])
+		return attach(observer, place, place->symbol, true, index, row, error);
+	while (attach(observer, place, place->ret_symbols[i], true, index, row, error)) {
+		if (!*error || i++ == last)
+			return true;
+	}
+	return false;
+}
+
 static bool hook(struct observer *observer, __u32 index)
 {
 	const struct place *place = &places[index];
@@ -460,9 +478,9 @@ static bool hook(struct observer *observer, __u32 index)
 	/* The kernel's table of hits and misses has the events of all, by their names alone. */
 	snprintf(row.event, sizeof(row.event), "%s_%s", observer->group, place->event);
 	/* The return first: an entry whose return isn't seen would be in nobody's account. */
-	if (place->ret && !attach(observer, place, true, index, &row, &error))
+	if (place->ret && !attach_return(observer, place, index, &row, &error))
 		return false;
-	if (!error && !attach(observer, place, false, index, &row, &error))
+	if (!error && !attach(observer, place, place->symbol, false, index, &row, &error))
 		return false;
 	row.error = (__u32)error;
 	if (bpf_map_update_elem(observer->maps.hooks, &index, &row, BPF_ANY))
@@ -501,10 +519,9 @@ static void identify(struct series *driver, __u32 number)
 
 static bool begin(struct observer *observer)
 {
-	const __u64 root = OBSERVER_ROOT_ID;
-	struct observer_account account = { .refs = 1 };
 	struct observer_totals totals = {
 		.version = OBSERVER_VERSION,
+		.root.refs = 1,
 		.nvidia_series = series_of("nvidia"),
 		.uvm_series = series_of("nvidia_uvm"),
 	};
@@ -515,8 +532,7 @@ static bool begin(struct observer *observer)
 	totals.since_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
 	identify(&observer->bpf->bss->drivers[0], totals.nvidia_series);
 	identify(&observer->bpf->bss->drivers[1], totals.uvm_series);
-	if (bpf_map_update_elem(observer->maps.accounts, &root, &account, BPF_ANY) ||
-	    bpf_map_update_elem(observer->maps.totals, &zero, &totals, BPF_ANY))
+	if (bpf_map_update_elem(observer->maps.totals, &zero, &totals, BPF_ANY))
 		return failed(observer, "the maps can't be written: %s", strerror(errno));
 	return true;
 }
@@ -551,8 +567,7 @@ static bool pin_maps(struct observer *observer)
 	} maps[] = {
 		{ observer->maps.accounts, "accounts" }, { observer->maps.clients, "clients" },
 		{ observer->maps.records, "records" },   { observer->maps.totals, "totals" },
-		{ observer->maps.hooks, "hooks" },       { observer->maps.calls, "calls" },
-		{ observer->maps.runs, "runs" },
+		{ observer->maps.hooks, "hooks" },       { observer->maps.runs, "runs" },
 	};
 	char path[PATH_MAX];
 	size_t i;
@@ -598,7 +613,6 @@ static bool start(struct observer *observer)
 	observer->maps.records = bpf_map__fd(observer->bpf->maps.records);
 	observer->maps.totals = bpf_map__fd(observer->bpf->maps.totals);
 	observer->maps.hooks = bpf_map__fd(observer->bpf->maps.hooks);
-	observer->maps.calls = bpf_map__fd(observer->bpf->maps.calls);
 	observer->maps.runs = bpf_map__fd(observer->bpf->maps.runs);
 	if (!begin(observer) ||
 	    (observer->folder && (!mount_bpffs(observer) || !pin_maps(observer))))

@@ -16,7 +16,6 @@ struct observer_maps {
 	int records;
 	int totals;
 	int hooks;
-	int calls;
 	int runs;
 };
 

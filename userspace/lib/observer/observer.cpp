@@ -63,8 +63,7 @@ public:
 
     void begin(const char *folder, std::uint32_t records) const {
         std::array<char, 512> why{};
-        decltype(umacct_observer_begin) *function =
-            beginning<decltype(umacct_observer_begin)>("umacct_observer_begin");
+        auto *function = beginning<decltype(umacct_observer_begin)>("umacct_observer_begin");
 
         if (function(folder, records, why.data(), why.size()) != 0)
             fail(why.data());
@@ -73,8 +72,7 @@ public:
     /// Until release(), or this process's end. Fills in the maps.
     observer *hold(observer_maps &maps, std::uint32_t records) const {
         std::array<char, 512> why{};
-        decltype(umacct_observer_hold) *function =
-            beginning<decltype(umacct_observer_hold)>("umacct_observer_hold");
+        auto *function = beginning<decltype(umacct_observer_hold)>("umacct_observer_hold");
         observer *const held = function(records, &maps, why.data(), why.size());
 
         if (held == nullptr)
@@ -151,8 +149,8 @@ public:
 
         if (!open(maps->at_.accounts, "accounts") || !open(maps->at_.clients, "clients") ||
             !open(maps->at_.records, "records") || !open(maps->at_.totals, "totals") ||
-            !open(maps->at_.hooks, "hooks") || !open(maps->at_.calls, "calls") ||
-            !open(maps->at_.runs, "runs") || maps->totals().version != OBSERVER_VERSION)
+            !open(maps->at_.hooks, "hooks") || !open(maps->at_.runs, "runs") ||
+            maps->totals().version != OBSERVER_VERSION)
             return nullptr;
         return maps;
     }
@@ -164,7 +162,7 @@ public:
     const observer_maps &at() const { return at_; }
 
 private:
-    observer_maps at_{-1, -1, -1, -1, -1, -1, -1};
+    observer_maps at_{-1, -1, -1, -1, -1, -1};
     std::vector<std::unique_ptr<FileDescriptor>> owned_;
     observer *held_ = nullptr;
 };
@@ -208,6 +206,7 @@ public:
             throw Error(Failure::failed, fmt::format("cannot read the observer's maps: {}",
                                                      std::generic_category().message(errno)));
         rows_ = AccountRows(accounts->begin(), accounts->end());
+        rows_[OBSERVER_ROOT_ID] = maps.totals().root;
         clients_ = std::move(*clients);
         drop_idle();
     }
@@ -283,6 +282,8 @@ public:
         }
         return false;
     }
+
+    std::size_t account_count() const { return rows_.size(); }
 
     std::size_t client_count() const { return clients_.size(); }
 
@@ -410,10 +411,8 @@ const series *series_of(unsigned int number) {
 /// What the kernel didn't tell the programs. Figures are off by as many calls.
 class Missed {
 public:
-    explicit Missed(const Maps &maps)
-        : maps_(maps), profile_(read_profile()), leaked_(count_leaked()) {
-        for (std::size_t i = 0; i < OBSERVER_CALL_KINDS; ++i)
-            leaked_[i] += maps.totals().missed_returns[i];
+    explicit Missed(const Maps &maps) : maps_(maps), profile_(read_profile()) {
+        std::ranges::copy(maps.totals().missed_returns, leaked_.begin());
     }
 
     std::uint64_t calls(const observer_hook &row) const {
@@ -443,26 +442,6 @@ public:
 private:
     using Leaked = std::array<std::uint64_t, OBSERVER_CALL_KINDS>;
 
-    /// Calls of tasks that are gone.
-    Leaked count_leaked() const {
-        const int map = maps_.at().calls;
-        const auto rows = map_rows<observer_call_key, observer_call>(map);
-        Leaked leaked{};
-
-        if (!rows)
-            return leaked;
-        for (const auto &[key, ignored] : *rows) {
-            const auto process = static_cast<pid_t>(key.task >> 32);
-            const auto thread = static_cast<pid_t>(key.task);
-
-            // One that ended meanwhile took its call along.
-            if (key.of < OBSERVER_CALL_KINDS && syscall(SYS_tgkill, process, thread, 0) != 0 &&
-                errno == ESRCH && map_value<observer_call_key, observer_call>(map, key))
-                ++leaked[key.of];
-        }
-        return leaked;
-    }
-
     /// At an entry or a return: as the kernel says, and where it left the program out.
     std::uint64_t at(const std::string &event, std::uint32_t place, std::uint64_t skipped) const {
         const auto found = profile_.find(event);
@@ -484,7 +463,7 @@ private:
 
     const Maps &maps_;
     Profile profile_;
-    Leaked leaked_;
+    Leaked leaked_{}; ///< calls whose end nobody saw
 };
 
 class Observer : public Transport {
@@ -539,7 +518,6 @@ private:
     Status status(const Maps &maps) const {
         const observer_totals totals = maps.totals();
         const View view(maps, cgroups_);
-        const auto accounts = map_rows<std::uint64_t, observer_account>(maps.at().accounts);
         Status status;
 
         status.flags = UMACCT_STATUS_OBSERVER | UMACCT_STATUS_CGROUP_V2;
@@ -549,20 +527,17 @@ private:
         if (line_of("/proc/cmdline").find("nokmem") == std::string::npos)
             status.flags |= UMACCT_STATUS_KMEM;
         status.since_ns = totals.since_ns;
-        if (const auto root =
-                map_value<std::uint64_t, observer_account>(maps.at().accounts, OBSERVER_ROOT_ID)) {
-            status.usage = root->usage;
-            status.charged = root->charged;
-            status.managed = root->managed;
-            status.metadata = root->metadata;
-        }
+        status.usage = totals.root.usage;
+        status.charged = totals.root.charged;
+        status.managed = totals.root.managed;
+        status.metadata = totals.root.metadata;
         status.driver_usage = totals.driver_usage;
         status.driver_peak = totals.driver_peak;
         status.untracked = totals.untracked;
         status.untracked_count = totals.untracked_count;
         status.stale_count = totals.stale_count;
         status.records = static_cast<std::uint32_t>(totals.records);
-        status.accounts = static_cast<std::uint32_t>(accounts ? accounts->size() : 0);
+        status.accounts = static_cast<std::uint32_t>(view.account_count());
         status.clients = static_cast<std::uint32_t>(view.client_count());
         status.available = available();
         add_hooks(status, maps);
