@@ -320,13 +320,18 @@ give_back_pools() {
 	eventually status_is pools 0
 }
 
-# Per-CPU counters are folded into the global ones only now and then; ask for it. What a
-# driver keeps in pools (590 and later) comes back when the kernel asks for it.
+# Per-CPU counters are folded into the global ones only now and then; ask for it. Each processor's
+# worker does that, after all that it was given before.
+fold_counters() {
+	{ read -r _ </proc/sys/vm/stat_refresh; } 2>/dev/null
+	return 0
+}
+
+# What a driver keeps in pools (590 and later) comes back when the kernel asks for it.
 settle_counters() {
 	read_driver_major
 	[ "$driver_major" -lt 590 ] || echo 2 >/proc/sys/vm/drop_caches
-	{ read -r _ </proc/sys/vm/stat_refresh; } 2>/dev/null
-	return 0
+	fold_counters
 }
 
 memfree() {
@@ -472,9 +477,11 @@ in_cgroup() { # NAME COMMAND...
 CHARGED_AHEAD=$((2 * 64 * PAGE))
 
 # memory.current to the page: a memory.high that nothing can meet makes the kernel give back
-# what it has charged ahead.
+# what it has charged ahead. It leaves that of other processors to their workers, which have done
+# it when they have folded the counters.
 cgroup_current() { # NAME
 	cgroup_write "$1" memory.high 0
+	fold_counters
 	cgroup_write "$1" memory.high max
 	cgroup_read "$1" memory.current
 }
