@@ -85,10 +85,10 @@ private:
     MemoryEvents events_{.max = 7, .oom_kills = 0};
 };
 
-std::vector<Finding> findings(FakeCgroup &cgroup, const std::string &no_charging = "") {
+std::vector<Finding> findings(FakeCgroup &cgroup, const Obstacles &obstacles = {}) {
     std::vector<Finding> found;
 
-    for (const Step &step : verify(cgroup, size, mib, no_charging))
+    for (const Step &step : verify(cgroup, size, mib, obstacles))
         found.push_back(step.finding);
     return found;
 }
@@ -97,7 +97,7 @@ using Findings = std::vector<Finding>;
 
 TEST(Verify, ABlindMachineThatUmacctMends) {
     FakeCgroup cgroup;
-    const std::vector<Step> steps = verify(cgroup, size, mib, "");
+    const std::vector<Step> steps = verify(cgroup, size, mib, {});
 
     EXPECT_EQ(steps[0].finding, Finding::blind);
     EXPECT_EQ(steps[0].got.bytes, size);
@@ -124,9 +124,17 @@ TEST(Verify, AMachineWhoseDriverChargesIsNotBlind) {
     FakeCgroup cgroup;
 
     cgroup.charges = true;
-    EXPECT_EQ(findings(cgroup, "the driver charges"),
+    EXPECT_EQ(findings(cgroup, {.limits = {}, .charging = "the driver charges"}),
               (Findings{Finding::charged, Finding::holds, Finding::skipped}));
     EXPECT_EQ(cgroup.changes.size(), 1U);
+}
+
+TEST(Verify, WithoutTheModuleTheBlindSpotIsShownAndNothingIsSet) {
+    FakeCgroup cgroup;
+
+    EXPECT_EQ(findings(cgroup, {.limits = "no module", .charging = "no module"}),
+              (Findings{Finding::blind, Finding::skipped, Finding::skipped}));
+    EXPECT_TRUE(cgroup.changes.empty());
 }
 
 TEST(Verify, ALimitThatDoesNotHoldIsNoticed) {
@@ -154,7 +162,7 @@ TEST(Verify, AnotherAnswerThanOutOfMemoryIsNoticed) {
     FakeCgroup cgroup;
 
     cgroup.refusal = 0x1f;
-    const std::vector<Step> steps = verify(cgroup, size, mib, "");
+    const std::vector<Step> steps = verify(cgroup, size, mib, {});
     EXPECT_EQ(steps[1].finding, Finding::fails);
     EXPECT_NE(steps[1].text.find("0x1f instead of 0x51"), std::string::npos);
 }

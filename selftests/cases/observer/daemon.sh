@@ -112,7 +112,14 @@ check "run without a limit counts without the module" sh -c "umacct run --report
 check "run says what the command took" grep -q '^umacct: peak 0 B, 0 allocations' "$TEST_DIR/took"
 fails umacct run --hard 1G true 2>"$TEST_DIR/said"
 check "run with a limit says that the module is not loaded" grep -q 'kernel module is not loaded' "$TEST_DIR/said"
-check "no event is left by run" eventually no_events
+umacct verify --json --size 16M >"$TEST_DIR/verify" 2>/dev/null
+is "verify shows the blind spot without the module" "$(json_field verdict <"$TEST_DIR/verify")" blind
+is "verify has every byte without the module" \
+	"$(grep -o '"during":{[^}]*}' "$TEST_DIR/verify" | head -n 1 | json_field usage)" \
+	"$(with_metadata $((16 * MIB)) 16 1)"
+is "verify skips the two steps that need the module" \
+	"$(grep -o '"finding":"skipped"' "$TEST_DIR/verify" | grep -c .)" 2
+check "no event is left by run and verify" eventually no_events
 
 # Before anybody counts -----------------------------------------------------------
 

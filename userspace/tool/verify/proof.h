@@ -87,11 +87,16 @@ struct Step {
     }
 };
 
+/// Why something can't be tried here; empty if it can.
+struct Obstacles {
+    std::string limits;
+    std::string charging;
+};
+
 /// Takes size bytes three times: as the machine is, under a umacct limit, and with
 /// charging on, each with a limit of half the size. chunk: the pages of one allocation,
-/// in bytes; what the driver keeps beside them is known by how far usage rose. no_charging: why
-/// charging can't be tried; empty if it can.
+/// in bytes; what the driver keeps beside them is known by how far usage rose.
 std::vector<Step> verify(TestCgroup &cgroup, std::uint64_t size, std::uint64_t chunk,
-                         const std::string &no_charging);
+                         const Obstacles &obstacles);
 
 } // namespace umacct

@@ -181,6 +181,14 @@ std::uint64_t size_of(const std::string &text) {
     return size / (2 * chunk) * (2 * chunk);
 }
 
+/// Without the module nothing can be set: the blind spot alone is shown.
+Obstacles obstacles_of(const Status &status) {
+    if (!status.has(UMACCT_STATUS_OBSERVER))
+        return {.limits = {}, .charging = status.charge_reason};
+    const std::string reason = "it takes the module, which is not loaded: modprobe umacct";
+    return {.limits = reason, .charging = reason};
+}
+
 /// Throws Error where the proof can't be made, or would hurt.
 void require(const Machine &machine, const Status &status, std::uint64_t size) {
     const std::uint64_t available = machine.meminfo(status).available();
@@ -313,7 +321,7 @@ int verify_machine(Module &module, const Machine &machine, const Output &output,
         RealCgroup cgroup(module, machine);
 
         path = cgroup.path();
-        steps = verify(cgroup, size, chunk, status.charge_reason);
+        steps = verify(cgroup, size, chunk, obstacles_of(status));
     }
     print_result(output, status, path, steps);
     return passed(steps) ? 0 : static_cast<int>(Failure::failed);
@@ -329,6 +337,7 @@ Action add_verify(CLI::App &verb) {
     add_examples(verb, "umacct verify\n"
                        "umacct verify --size 64M --json");
     return [size](Session &session) {
+        session.count_meanwhile();
         return verify_machine(session.module(), session.machine, session.output, *size);
     };
 }
