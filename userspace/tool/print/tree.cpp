@@ -23,6 +23,9 @@ std::vector<Row> tree_rows(const std::vector<Account> &accounts, const AccountTe
     std::vector<Row> to_do; ///< the next is the last
     std::vector<Row> rows;
 
+    // There may be many thousands: nothing is moved because there is one more.
+    known.reserve(accounts.size());
+    shown.reserve(accounts.size());
     // Parents come before children, so that children are marked first from the end.
     std::for_each(accounts.rbegin(), accounts.rend(), [&](const Account &account) {
         if (wanted(account))
@@ -30,6 +33,8 @@ std::vector<Row> tree_rows(const std::vector<Account> &accounts, const AccountTe
         if (shown.contains(account.id) && account.parent_id)
             shown.insert(*account.parent_id);
     });
+    to_do.reserve(shown.size());
+    rows.reserve(shown.size());
     for (const Account &account : accounts) {
         const bool is_child = account.parent_id && known.contains(*account.parent_id);
 
