@@ -223,7 +223,7 @@ END {
 	verdict(many_rows <= few_rows * 1.1,
 		sprintf("each of them in a list: %+.0f %% of one of a thousand, at most 10",
 			100 * many_rows / few_rows - 100))
-	verdict(account <= 1024, sprintf("%d bytes for an account, at most 1024", account))
+	verdict(account <= 1040, sprintf("%d bytes for an account, at most 1040", account))
 	verdict(record <= 128, sprintf("%d bytes for a live allocation, at most 128", record))
 	start = cost("start", "umacct", "alloc")
 	verdict(start <= 6e6, sprintf("the tool starts and answers in %.1f million, at most 6", start / 1e6))
