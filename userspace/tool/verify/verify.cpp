@@ -185,7 +185,7 @@ std::uint64_t size_of(const std::string &text) {
 Obstacles obstacles_of(const Status &status) {
     if (!status.has(UMACCT_STATUS_OBSERVER))
         return {.limits = {}, .charging = status.charge_reason};
-    const std::string reason = "it takes the module, which is not loaded: modprobe umacct";
+    const std::string reason = "it takes the module, which is not loaded: see 'umacct doctor'";
     return {.limits = reason, .charging = reason};
 }
 
