@@ -114,8 +114,8 @@ int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
  * @state: where the hook's state is in it
  * @row: the nest, with its name, its symbol, whether it is required, its state and its calls
  *
- * A status has a row for each of some forty hooks. To copy one takes a third of what putting its
- * attributes one by one does.
+ * A status has a row for each of some forty hooks: one is copied, which takes less than to put its
+ * attributes one by one.
  */
 struct label {
 	unsigned int size;

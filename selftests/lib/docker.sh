@@ -72,7 +72,7 @@ inspect() { # NAME KEY
 	docker inspect --format "{{.$2}}" "$1"
 }
 
-# see many.
+# See many, in containers.sh.
 many_docker() {
 	many_run() {
 		run_docker "$1" --cgroup-parent "$(cgroup_path "$MANY")" --cidfile "/tmp/$1.id" \

@@ -11,7 +11,7 @@
 #                        executes, however busy its host is; cases with it share it
 #   # cell: GLOB,...     it runs in these cells alone: what is the same on every kernel and
 #                        driver, as most of the tool is, takes its time but once
-#   # long: yes          it takes its time: "make test-long" runs it, or whoever names it with --long
+#   # long: yes          it takes its time: "make test-long" runs it, or a run that names it with --long
 #   # long: also         every day, and in "make test-long" once more: with CASE_LONG it does more
 
 # read_head FILE: sets head_boot, head_image, head_clock, head_cell and head_long, and
