@@ -80,7 +80,7 @@ enum umacct_driver_state {
 	UMACCT_DRIVER_BROKEN,
 };
 
-/* What became of a hook */
+/* State of a hook */
 enum umacct_hook_state {
 	UMACCT_HOOK_IDLE,		/* its module is not loaded */
 	UMACCT_HOOK_ARMED,		/* it sees every call */
@@ -102,9 +102,12 @@ enum umacct_status_flags {
 	UMACCT_STATUS_CGROUP_V2 = 1 << 6,	/* there are cgroups in the v2 hierarchy */
 	/* a probe on the module's own text fired just now */
 	UMACCT_STATUS_SELFTEST = 1 << 7,
-	/* something is asked for, and nothing enforces it */
+	/*
+	 * a hard limit, a guarantee, a throttle, the reserve or charging is set and a driver is
+	 * loaded, but nothing enforces it
+	 */
 	UMACCT_STATUS_UNENFORCED = 1 << 8,
-	/* BPF programs answer in the module's place, see docs/observer.md */
+	/* BPF programs answer instead of the module, see docs/observer.md */
 	UMACCT_STATUS_OBSERVER = 1 << 9,
 };
 
@@ -176,15 +179,18 @@ enum {
 	/* u64: allocations refused because memory ran out while their account was looked for */
 	UMACCT_A_STATUS_UNATTRIBUTED_COUNT,
 	/*
-	 * u64, bytes: memory that the driver could take: MemAvailable and its own pools, without
-	 * CMA and what memory.min protects
+	 * u64, bytes: memory that the driver could take: MemAvailable and the driver's pools,
+	 * without CMA areas and page cache that memory.min protects
 	 */
 	UMACCT_A_STATUS_AVAILABLE,
 	/* u64, bytes: freed memory that the driver keeps in its pools; absent if not known */
 	UMACCT_A_STATUS_POOLS,
 	/* u64, bytes: memory given back to the kernel; only UMACCT_CMD_RECLAIM answers it */
 	UMACCT_A_STATUS_RECLAIMED,
-	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
+	/*
+	 * u64, bytes: the part of usage that is the drivers' metadata: for pages, objects,
+	 * clients, open files, VA spaces and address ranges
+	 */
 	UMACCT_A_STATUS_METADATA,
 	/* u64, bytes: MemTotal, as no view changes it; absent to a reader that may not see all */
 	UMACCT_A_STATUS_MEMORY_TOTAL,
@@ -200,7 +206,8 @@ enum {
 	UMACCT_A_STATUS_MEMORY_SRECLAIMABLE,
 	/* u64, bytes: KReclaimable; absent to a reader that may not see all */
 	UMACCT_A_STATUS_MEMORY_KRECLAIMABLE,
-	UMACCT_A_STATUS_KEPT,		/* u64, bytes: what guarantees keep of what is available */
+	/* u64, bytes: the part of the available memory that guarantees keep */
+	UMACCT_A_STATUS_KEPT,
 	/*
 	 * u64, ns: when the observer began to count, since the epoch: memory taken before is in no
 	 * account; absent where the module answers
@@ -216,12 +223,19 @@ enum {
 	UMACCT_A_HOOK_PAD,
 	UMACCT_A_HOOK_NAME,		/* string: what it is for */
 	UMACCT_A_HOOK_SYMBOL,		/* string: module:symbol */
-	UMACCT_A_HOOK_STATE,		/* u32, enum umacct_hook_state: what became of it */
+	UMACCT_A_HOOK_STATE,		/* u32, enum umacct_hook_state: its state */
 	UMACCT_A_HOOK_REQUIRED,		/* flag: without it nothing is accounted */
 	/* string: why it failed, in plain words; absent unless it failed */
 	UMACCT_A_HOOK_REASON,
-	UMACCT_A_HOOK_CALLS,		/* u64: calls seen since it was armed; absent if none */
-	/* u64: calls that the kernel could not deliver; absent if none */
+	/*
+	 * u64: calls seen since the module was loaded, or the observer began to count; absent to a
+	 * reader that may not see all
+	 */
+	UMACCT_A_HOOK_CALLS,
+	/*
+	 * u64: calls that the kernel could not deliver; absent if none, to a reader that may not
+	 * see all
+	 */
 	UMACCT_A_HOOK_MISSED,
 
 	__UMACCT_A_HOOK_MAX,
@@ -243,17 +257,23 @@ enum {
 	UMACCT_A_ACCOUNT_CHARGED,
 	/* u64, bytes: the part of usage that is nvidia-uvm's pages, managed memory */
 	UMACCT_A_ACCOUNT_MANAGED,
-	UMACCT_A_ACCOUNT_ALLOCS,	/* u64: allocations that succeeded */
-	UMACCT_A_ACCOUNT_FREES,		/* u64: frees */
-	UMACCT_A_ACCOUNT_FAILURES,	/* u64: allocations that the driver itself failed */
+	/* u64: allocations by nvidia.ko's page allocator; managed memory is not counted */
+	UMACCT_A_ACCOUNT_ALLOCS,
+	UMACCT_A_ACCOUNT_FREES,		/* u64: frees of such allocations */
+	/* u64: calls of nvidia.ko's page allocator that failed; each try of a request counts */
+	UMACCT_A_ACCOUNT_FAILURES,
 	UMACCT_A_ACCOUNT_REFUSALS,	/* u64: allocations that umacct refused */
-	UMACCT_A_ACCOUNT_CLIENTS,	/* u32: processes with memory, without the cgroups below */
+	/* u32: processes that hold memory, or held some, without the cgroups below */
+	UMACCT_A_ACCOUNT_CLIENTS,
 	UMACCT_A_ACCOUNT_SOFT,		/* u64, bytes: soft limit: an event is sent above it */
 	/* u64, bytes: hard limit: an allocation that would exceed it is refused */
 	UMACCT_A_ACCOUNT_HARD,
-	/* u64, ns: longest delay of one ioctl above the soft limit; 0 for none */
+	/* u64, ns: longest delay of one system call above the soft limit; 0 for none */
 	UMACCT_A_ACCOUNT_THROTTLE,
-	/* u32, 0 or 1: whether /proc/meminfo and sysinfo report what its tasks could have */
+	/*
+	 * u32, 0 or 1: whether /proc/meminfo and sysinfo report the memory that its tasks could
+	 * have
+	 */
 	UMACCT_A_ACCOUNT_VIEW,
 	/* u32, enum umacct_charge_mode: charging as set on this cgroup */
 	UMACCT_A_ACCOUNT_CHARGE,
@@ -264,7 +284,7 @@ enum {
 	UMACCT_A_ACCOUNT_CHARGE_EFFECTIVE,
 	/* u64, bytes: the lowest hard limit from here to the root */
 	UMACCT_A_ACCOUNT_EFFECTIVE,
-	/* u64: the account whose limit that is; absent without one */
+	/* u64: the account that has this limit; absent without one */
 	UMACCT_A_ACCOUNT_EFFECTIVE_ID,
 	/* u64: times that this soft limit was crossed, without the cgroups below */
 	UMACCT_A_ACCOUNT_LOCAL_SOFT_COUNT,
@@ -285,12 +305,16 @@ enum {
 	 * it
 	 */
 	UMACCT_A_ACCOUNT_DRIVER_STATE,
-	/* string: why nothing enforces what was set; only UMACCT_CMD_ACCOUNT_SET answers it */
+	/* string: why nothing enforces the settings; only UMACCT_CMD_ACCOUNT_SET answers it */
 	UMACCT_A_ACCOUNT_REASON,
-	/* u64, ns: time that tasks spent in the driver's allocator, measured in timer ticks */
+	/* u64, ns: time that tasks spent in nvidia.ko's page allocator, measured in timer ticks */
 	UMACCT_A_ACCOUNT_ALLOC_TIME,
-	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX,	/* u64, ns: the longest that one allocation took */
-	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
+	/* u64, ns: the longest time that one allocation by nvidia.ko's page allocator took */
+	UMACCT_A_ACCOUNT_ALLOC_TIME_MAX,
+	/*
+	 * u64, bytes: the part of usage that is the drivers' metadata: for pages, objects,
+	 * clients, open files, VA spaces and address ranges
+	 */
 	UMACCT_A_ACCOUNT_METADATA,
 	/*
 	 * u64, bytes: guarantee: the unused part of it is refused to all other cgroups; 0 for none
@@ -323,14 +347,18 @@ enum {
 	UMACCT_A_CLIENT_CHARGED,
 	/* u64, bytes: the part of usage that is nvidia-uvm's pages, managed memory */
 	UMACCT_A_CLIENT_MANAGED,
-	UMACCT_A_CLIENT_ALLOCS,		/* u64: allocations that succeeded */
-	UMACCT_A_CLIENT_FREES,		/* u64: frees */
+	/* u64: allocations by nvidia.ko's page allocator; managed memory is not counted */
+	UMACCT_A_CLIENT_ALLOCS,
+	UMACCT_A_CLIENT_FREES,		/* u64: frees of such allocations */
 	/* flag: the process is gone, but others hold what it allocated */
 	UMACCT_A_CLIENT_EXITED,
-	/* u64, bytes: the part of usage that is the drivers' own metadata for the pages */
+	/*
+	 * u64, bytes: the part of usage that is the drivers' metadata: for pages, objects,
+	 * clients, open files, VA spaces and address ranges
+	 */
 	UMACCT_A_CLIENT_METADATA,
 	UMACCT_A_CLIENT_RECORDS,	/* u32: live allocations */
-	/* flag: the process is on its way out, and what it holds is still coming back */
+	/* flag: the process is exiting, and its memory is still coming back */
 	UMACCT_A_CLIENT_EXITING,
 
 	__UMACCT_A_CLIENT_MAX,

@@ -26,13 +26,13 @@ struct Hook {
     std::string name;
     /// module:symbol
     std::string symbol;
-    /// what became of it
+    /// its state
     umacct_hook_state state = UMACCT_HOOK_IDLE;
     /// without it nothing is accounted
     bool required = false;
     /// why it failed, in plain words; empty unless it failed
     std::string reason;
-    /// calls seen since it was armed
+    /// calls seen since the module was loaded, or the observer began to count
     std::uint64_t calls = 0;
     /// calls that the kernel could not deliver
     std::uint64_t missed = 0;
@@ -90,12 +90,13 @@ struct Status {
     std::string charge_reason;
     /// allocations refused because memory ran out while their account was looked for
     std::uint64_t unattributed_count = 0;
-    /// memory that the driver could take: MemAvailable and its own pools, without CMA and what
-    /// memory.min protects
+    /// memory that the driver could take: MemAvailable and the driver's pools, without CMA areas
+    /// and page cache that memory.min protects
     std::uint64_t available = 0;
     /// freed memory that the driver keeps in its pools; empty if not known
     std::optional<std::uint64_t> pools;
-    /// the part of usage that is the drivers' own metadata for the pages
+    /// the part of usage that is the drivers' metadata: for pages, objects, clients, open files, VA
+    /// spaces and address ranges
     std::uint64_t metadata = 0;
     /// MemTotal, as no view changes it; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_total;
@@ -111,7 +112,7 @@ struct Status {
     std::optional<std::uint64_t> memory_sreclaimable;
     /// KReclaimable; empty to a reader that may not see all
     std::optional<std::uint64_t> memory_kreclaimable;
-    /// what guarantees keep of what is available
+    /// the part of the available memory that guarantees keep
     std::uint64_t kept = 0;
     /// when the observer began to count, since the epoch: memory taken before is in no account;
     /// empty where the module answers
@@ -149,23 +150,23 @@ struct Account {
     std::uint64_t charged = 0;
     /// the part of usage that is nvidia-uvm's pages, managed memory
     std::uint64_t managed = 0;
-    /// allocations that succeeded
+    /// allocations by nvidia.ko's page allocator; managed memory is not counted
     std::uint64_t allocs = 0;
-    /// frees
+    /// frees of such allocations
     std::uint64_t frees = 0;
-    /// allocations that the driver itself failed
+    /// calls of nvidia.ko's page allocator that failed; each try of a request counts
     std::uint64_t failures = 0;
     /// allocations that umacct refused
     std::uint64_t refusals = 0;
-    /// processes with memory, without the cgroups below
+    /// processes that hold memory, or held some, without the cgroups below
     std::uint32_t clients = 0;
     /// soft limit: an event is sent above it
     Limit soft;
     /// hard limit: an allocation that would exceed it is refused
     Limit hard;
-    /// longest delay of one ioctl above the soft limit; 0 for none
+    /// longest delay of one system call above the soft limit; 0 for none
     std::uint64_t throttle_ns = 0;
-    /// whether /proc/meminfo and sysinfo report what its tasks could have
+    /// whether /proc/meminfo and sysinfo report the memory that its tasks could have
     bool view = false;
     /// charging as set on this cgroup
     umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
@@ -173,7 +174,7 @@ struct Account {
     umacct_charge_mode charge_effective = UMACCT_CHARGE_OFF;
     /// the lowest hard limit from here to the root
     Limit effective;
-    /// the account whose limit that is; empty without one
+    /// the account that has this limit; empty without one
     std::optional<std::uint64_t> effective_id;
     /// times that this soft limit was crossed, without the cgroups below
     std::uint64_t soft_count = 0;
@@ -187,11 +188,12 @@ struct Account {
     std::optional<std::uint64_t> memory_current;
     /// memory.max of the cgroup; UMACCT_UNLIMITED for none; empty without a memory controller here
     std::optional<std::uint64_t> memory_max;
-    /// time that tasks spent in the driver's allocator, measured in timer ticks
+    /// time that tasks spent in nvidia.ko's page allocator, measured in timer ticks
     std::uint64_t alloc_time_ns = 0;
-    /// the longest that one allocation took
+    /// the longest time that one allocation by nvidia.ko's page allocator took
     std::uint64_t alloc_time_max_ns = 0;
-    /// the part of usage that is the drivers' own metadata for the pages
+    /// the part of usage that is the drivers' metadata: for pages, objects, clients, open files, VA
+    /// spaces and address ranges
     std::uint64_t metadata = 0;
     /// guarantee: the unused part of it is refused to all other cgroups; 0 for none
     std::uint64_t keep = 0;
@@ -227,17 +229,18 @@ struct Client {
     std::uint64_t charged = 0;
     /// the part of usage that is nvidia-uvm's pages, managed memory
     std::uint64_t managed = 0;
-    /// allocations that succeeded
+    /// allocations by nvidia.ko's page allocator; managed memory is not counted
     std::uint64_t allocs = 0;
-    /// frees
+    /// frees of such allocations
     std::uint64_t frees = 0;
     /// the process is gone, but others hold what it allocated
     bool exited = false;
-    /// the part of usage that is the drivers' own metadata for the pages
+    /// the part of usage that is the drivers' metadata: for pages, objects, clients, open files, VA
+    /// spaces and address ranges
     std::uint64_t metadata = 0;
     /// live allocations
     std::uint32_t records = 0;
-    /// the process is on its way out, and what it holds is still coming back
+    /// the process is exiting, and its memory is still coming back
     bool exiting = false;
 
     /// usage less charged: what memory.current does not see
