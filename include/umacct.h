@@ -233,8 +233,8 @@ enum {
 	 */
 	UMACCT_A_HOOK_CALLS,
 	/*
-	 * u64: calls that the kernel could not deliver; absent if none, to a reader that may not
-	 * see all
+	 * u64: calls that the kernel could not deliver; absent if none, and to a reader that may
+	 * not see all
 	 */
 	UMACCT_A_HOOK_MISSED,
 
