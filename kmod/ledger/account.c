@@ -220,15 +220,20 @@ static void list_guarantee_locked(struct account *account, bool has_one)
  */
 void umacct_account_configure_locked(struct account *account, const struct account_settings *to)
 {
+	const struct account_settings from = account->settings;
 	enum setting_id id;
 
 	lockdep_assert_held(&umacct_ledger_lock);
-	if (!account->settings.keep != !to->keep)
+	if (!from.keep != !to->keep)
 		list_guarantee_locked(account, to->keep);
-	umacct_settings_count_locked(&account->settings, -1);
+	/*
+	 * The new ones first: hooks look without the lock whether any account asks for something,
+	 * and what is asked for before and after must not seem to be asked for by nobody between.
+	 */
+	umacct_settings_count_locked(to, 1);
 	for (id = 0; id < NR_SETTINGS; id++)
 		umacct_setting_write(&account->settings, id, umacct_setting_read(to, id));
-	umacct_settings_count_locked(&account->settings, 1);
+	umacct_settings_count_locked(&from, -1);
 }
 
 static void account_add_locked(struct account *account, struct cgroup *cgrp)

@@ -15,6 +15,9 @@
  *	nltest cost ROUNDS	prints what STATUS_GET takes at least, in nanoseconds, which
  *				are instructions under QEMU's icount
  *
+ *	nltest toggle ID ONE OTHER ROUNDS
+ *				sets the hard limit of account ID to ONE and to OTHER by turns
+ *
  *	nltest slowly [stop]	lists accounts and clients in small pieces, with a pause after
  *				each, and prints how many there were, and whether the list is
  *				marked as interrupted. With "stop", it stops itself after the
@@ -822,6 +825,22 @@ static _Noreturn void run_deaf(void)
 		pause();
 }
 
+static int run_toggle(uint64_t id, const uint64_t limits[2], unsigned long rounds)
+{
+	for (unsigned long i = 0; i < rounds; i++) {
+		struct request request = account_set(id);
+		struct reply reply;
+
+		put_u64(&request, UMACCT_A_ACCOUNT_HARD, limits[i % 2]);
+		reply = transact(&request);
+		if (reply.error) {
+			fprintf(stderr, "ACCOUNT_SET: %s\n", strerror(reply.error));
+			return 1;
+		}
+	}
+	return 0;
+}
+
 static int run_deny(uint64_t id)
 {
 	struct request request = account_set(id);
@@ -863,6 +882,11 @@ int main(int argc, char **argv)
 		return run_figures(strtoull(argv[2], NULL, 10));
 	if (argc == 3 && !strcmp(argv[1], "cost"))
 		return run_cost(strtoul(argv[2], NULL, 10));
+	if (argc == 6 && !strcmp(argv[1], "toggle"))
+		return run_toggle(strtoull(argv[2], NULL, 10),
+				  (const uint64_t[]){ strtoull(argv[3], NULL, 10),
+						      strtoull(argv[4], NULL, 10) },
+				  strtoul(argv[5], NULL, 10));
 	if (argc == 2 && !strcmp(argv[1], "slowly"))
 		return run_slowly(false);
 	if (argc == 3 && !strcmp(argv[1], "slowly") && !strcmp(argv[2], "stop"))
@@ -876,7 +900,8 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
 	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
-		"              cost ROUNDS | slowly [stop] | storm SEED SECONDS |\n"
+		"              cost ROUNDS | toggle ID ONE OTHER ROUNDS | slowly [stop] |\n"
+		"              storm SEED SECONDS |\n"
 		"              listen | eavesdrop | deaf\n",
 		argv[0]);
 	return 2;

@@ -94,6 +94,24 @@ kill -KILL "$pid"
 gone "$pid"
 check "everything is given back after the races" eventually account_is team usage "$(with_metadata 0 0 8)"
 
+# A limit is changed again and again, from one that is too low to another: never, between the two,
+# is there none. No other cgroup has one.
+limit team --hard max
+cgroup_leaf alone
+limit alone --hard 1M
+for i in 1 2; do
+	start_in alone "asker$i"
+	tell "asker$i" load 4M 3000
+done
+check "a limit is changed 20,000 times" nltest toggle "$(cgroup_id alone)" $MIB $((2 * MIB)) 20000
+for i in 1 2; do
+	answer "asker$i"
+	is "asker $i, of 4 MiB 3,000 times while the limit changes between 1 and 2, gets none" \
+		"$(reply_field count)" 0
+	tell "asker$i" exit
+done
+limit alone --hard max
+
 # A bomb of clients: many short lives at a limit.
 cgroup_leaf bomb
 hard=$(with_metadata $((256 * KIB)) 8 64)
