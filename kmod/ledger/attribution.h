@@ -9,19 +9,23 @@
 
 #include "ledger/account.h"
 #include "ledger/allocation.h"
-#include "ledger/lock.h"
 #include "ledger/client.h"
+#include "ledger/lock.h"
+#include "memcg.h"
 
 void umacct_attribution_make(struct allocation *alloc);
 
 /*
  * The cgroup that an allocation counts for. nvidia-uvm works for another process at times, and
- * in threads of its own: it says for which by the active memcg.
+ * in threads of its own: it says for which by the active memcg. Of a process's own that is no news,
+ * and it may be an ancestor's: a cgroup without the memory controller has none, and neither has a
+ * threaded one.
  */
 static inline struct cgroup *attribution_cgroup(bool uvm)
 {
 #ifdef CONFIG_MEMCG
-	if (uvm && current->active_memcg && cgroup_subsys_on_dfl(memory_cgrp_subsys))
+	if (uvm && unlikely(current->active_memcg) && cgroup_subsys_on_dfl(memory_cgrp_subsys) &&
+	    &current->active_memcg->css != memcg_css_of_current())
 		return account_cgroup(current->active_memcg->css.cgroup);
 #endif
 	return account_cgroup(rcu_dereference_check(current->cgroups,

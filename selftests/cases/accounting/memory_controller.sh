@@ -31,6 +31,44 @@ ask other alloc 1M
 is "a cgroup without the controller has no memory.current" "$(account bare/leaf memory_current)" null
 is "a cgroup without the controller has driver memory all the same" "$(account bare/leaf system)" $MIB
 
+# The kernel charges managed memory to the nearest cgroup that has the controller. It counts
+# where the program is all the same, and the limit there holds.
+ended_or_answered() {
+	[ -s "$TEST_DIR/said" ] || process_is_gone "$pid"
+}
+
+managed_without_controller() { # COMMAND
+	cgroup_make "bare_$1"
+	echo -memory >"$(cgroup_dir "bare_$1")/cgroup.subtree_control"
+	cgroup_leaf "bare_$1/leaf"
+	limit "bare_$1/leaf" --hard 16M
+	start_in "bare_$1/leaf" tourist uvmtool
+	ask tourist open
+	ask tourist mm
+	ask tourist map 64M
+	tell tourist "$1"
+	cat <>"$TEST_DIR/tourist.out" >"$TEST_DIR/said" &
+	reader=$!
+	holders="$holders $reader"
+	eventually ended_or_answered
+	kill "$reader"
+	peak=$(cgroup_read "bare_$1" memory.peak)
+	diag "$1: $(cat "$TEST_DIR/said") memory.peak $((peak / KIB)) KiB"
+	check "$1: the limit of a cgroup without the controller holds for managed memory" \
+		[ "$peak" -le $((24 * MIB)) ]
+	within "$1: managed memory counts for a cgroup without the controller, up to its limit" \
+		"$(account "bare_$1/leaf" peak)" $((16 * MIB)) $((64 * KIB))
+	kill -KILL "$pid" 2>/dev/null
+	gone "$pid"
+}
+
+if [ -c /dev/nvidia-uvm ]; then
+	managed_without_controller touch
+	managed_without_controller migrate
+else
+	skip "managed memory in a cgroup without the controller" "nvidia-uvm is not loaded"
+fi
+
 # Removed as fast as they are made, while others look; not so hard that they are all that
 # runs.
 lookers=
