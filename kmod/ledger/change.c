@@ -19,9 +19,20 @@ static bool is_above(const struct account *above, const struct account *account)
 	return account;
 }
 
+/* Is there as much as the reserve and all guarantees together? */
+static int check_room_locked(u64 reserve, u64 guarantees, const char **why)
+{
+	const u64 most = (u64)totalram_pages() << PAGE_SHIFT;
+
+	if (reserve <= most && guarantees <= most - reserve)
+		return 0;
+	*why = "the guarantees and the reserve would exceed the machine's memory";
+	return -ENOSPC;
+}
+
 static int check_guarantee_locked(const struct account *account, u64 keep, const char **why)
 {
-	u64 most = (u64)totalram_pages() << PAGE_SHIFT, sum = keep;
+	u64 sum = 0;
 	const struct account *at;
 	unsigned int i, others = 0;
 
@@ -41,12 +52,8 @@ static int check_guarantee_locked(const struct account *account, u64 keep, const
 		*why = "64 cgroups have a guarantee, which is the maximum";
 		return -ENOSPC;
 	}
-	most -= min(most, umacct_settings.reserve);
-	if (keep > most || sum > most) {
-		*why = "the guarantees and the reserve would exceed the machine's memory";
-		return -ENOSPC;
-	}
-	return 0;
+	/* They fit without it: no sum wraps. */
+	return check_room_locked(umacct_settings.reserve, max(keep, sum + keep), why);
 }
 
 /**
@@ -96,5 +103,35 @@ int umacct_settings_change(struct account *account, const struct settings_change
 out:
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 	event_kick();
+	return err;
+}
+
+/**
+ * umacct_settings_change_reserve() - change how much of what is available must be left
+ * @bytes: 0 for none; no more than the machine has
+ * @why: set to a sentence if the change is refused
+ *
+ * Context: umacct_ledger_lock not held.
+ * Return: 0, or -ENOSPC if the machine can't keep all guarantees beside it.
+ */
+int umacct_settings_change_reserve(u64 bytes, const char **why)
+{
+	const struct account *at;
+	u64 guarantees = 0;
+	unsigned int i;
+	int err = 0;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	for (i = 0; i < ACCOUNT_GUARANTEES_MAX; i++) {
+		at = rcu_dereference_protected(umacct_account_guarantees[i],
+					       lockdep_is_held(&umacct_ledger_lock));
+		if (at)
+			guarantees += at->settings.keep;
+	}
+	if (bytes > umacct_settings.reserve)
+		err = check_room_locked(bytes, guarantees, why);
+	if (!err)
+		umacct_settings_set_reserve_locked(bytes);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return err;
 }

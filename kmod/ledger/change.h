@@ -17,5 +17,6 @@ struct settings_change {
 
 int umacct_settings_change(struct account *account, const struct settings_change *change,
 			   enum setting_id *which, const char **why);
+int umacct_settings_change_reserve(u64 bytes, const char **why);
 
 #endif /* UMACCT_CHANGE_H */

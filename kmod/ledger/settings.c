@@ -129,17 +129,15 @@ void umacct_settings_count_locked(const struct account_settings *of, int by)
 }
 
 /**
- * umacct_settings_set_reserve() - change how much of MemAvailable must be left
+ * umacct_settings_set_reserve_locked() - change how much of what is available must be left
  * @bytes: 0 for none
  *
- * Context: umacct_ledger_lock not held.
+ * Context: umacct_ledger_lock held.
  */
-void umacct_settings_set_reserve(u64 bytes)
+void umacct_settings_set_reserve_locked(u64 bytes)
 {
-	raw_spin_lock_irq(&umacct_ledger_lock);
 	WRITE_ONCE(umacct_settings.reserve, bytes);
 	settings_changed_locked();
-	raw_spin_unlock_irq(&umacct_ledger_lock);
 }
 
 /**

@@ -67,7 +67,8 @@ extern const struct setting umacct_setting_table[NR_SETTINGS];
  *	before the driver is asked
  * @charge_default: what accounts do that neither say nor inherit
  * @must_leave: allocations must leave something, for the reserve or for guarantees
- * @reserve: bytes of MemAvailable that allocations must leave, 0 for none
+ * @reserve: bytes of what is available, see umacct_limit_available_of(), that allocations must
+ *	leave, 0 for none
  * @hard_limits: accounts that have a hard limit
  * @charging: accounts that say that they are charged
  * @guarantees: accounts that have a guarantee
@@ -96,7 +97,7 @@ u64 umacct_setting_read(const struct account_settings *of, enum setting_id id);
 void umacct_setting_write(struct account_settings *of, enum setting_id id, u64 value);
 bool umacct_setting_asks(enum setting_id id, u64 value);
 void umacct_settings_count_locked(const struct account_settings *of, int by);
-void umacct_settings_set_reserve(u64 bytes);
+void umacct_settings_set_reserve_locked(u64 bytes);
 void umacct_settings_set_charge_default(bool on);
 
 #endif /* UMACCT_SETTINGS_H */

@@ -169,6 +169,7 @@ int umacct_nl_config_set_doit(struct sk_buff *request, struct genl_info *info)
 {
 	struct nlattr *reserve = info->attrs[UMACCT_A_STATUS_RESERVE];
 	struct nlattr *charge = info->attrs[UMACCT_A_STATUS_CHARGE_DEFAULT];
+	const char *why = NULL;
 	int err;
 
 	err = refuse_unprivileged(request, info);
@@ -186,8 +187,13 @@ int umacct_nl_config_set_doit(struct sk_buff *request, struct genl_info *info)
 	if (charge && nla_get_u32(charge) == UMACCT_CHARGE_ON &&
 	    !is_possible(info, charge, umacct_charge_possible))
 		return -EOPNOTSUPP;
-	if (reserve)
-		umacct_settings_set_reserve(nla_get_u64(reserve));
+	if (reserve) {
+		err = umacct_settings_change_reserve(nla_get_u64(reserve), &why);
+		if (err) {
+			refuse(info, reserve, why);
+			return err;
+		}
+	}
 	if (charge) {
 		umacct_settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
 		umacct_driver_rearm();

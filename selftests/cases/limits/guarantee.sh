@@ -30,6 +30,10 @@ check "guarantees that the machine can't keep are refused" \
 	grep -q "exceed the machine's memory" "$TEST_DIR/said"
 check "the refusal says what others are guaranteed" grep -q 'others are guaranteed 32.00 MiB' "$TEST_DIR/said"
 
+fails umacct reserve 100% 2>"$TEST_DIR/said"
+check "a reserve that guarantees leave no room for is refused" \
+	grep -q "exceed the machine's memory" "$TEST_DIR/said"
+
 # Without a reserve: the guest takes all that it can, and what is kept is still there. Where memory is
 # in pieces, large blocks end before it does.
 ask guest fill 1M
