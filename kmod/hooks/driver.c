@@ -226,12 +226,16 @@ static void driver_rearm_fn(struct work_struct *work)
 const char *umacct_driver_unenforced(void)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
+	const struct driver_profile *uvm = driver_profile(HOOK_UVM);
 	struct hook *hook;
 
 	if (profile->state == UMACCT_DRIVER_ABSENT)
 		return "the driver is not loaded; the setting takes effect when it is";
 	if (profile->state != UMACCT_DRIVER_HOOKED)
 		return profile->reason;
+	/* Without nvidia-uvm nobody has managed memory; one that is not followed gives it away. */
+	if (uvm->state != UMACCT_DRIVER_ABSENT && uvm->state != UMACCT_DRIVER_HOOKED)
+		return uvm->reason;
 	for_each_hook(hook)
 		if (hook->state == UMACCT_HOOK_FAILED &&
 		    (hook->limits || (hook->wanted && hook->wanted())))

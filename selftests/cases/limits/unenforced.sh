@@ -29,6 +29,15 @@ runs_unlimited() { # DESCRIPTION WORDS
 	is "$1: nothing is said of a command without a limit" "$(umacct run -q true 2>&1)" ""
 }
 
+# Writes a module of the driver's that says that it is of version 999.
+of_unknown_version() { # MODULE
+	cp "$MODULES/$1.ko" "$TEST_DIR/$1.ko"
+	strings -t d "$MODULES/$1.ko" | awk '$2 ~ /^version=/ { print $1 + length("version=") }' |
+		while read -r at; do
+			printf 999 | dd of="$TEST_DIR/$1.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
+		done
+}
+
 unenforced() {
 	umacct --json | json_field unenforced
 }
@@ -53,6 +62,21 @@ ask breaker kernel fail umacct:view_wanted 0
 umacct view off "$(cgroup_path leaf)"
 tell breaker exit
 gone "$pid"
+
+# Managed memory is taken through another module, which may be one that isn't followed.
+if [ -c /dev/nvidia-uvm ]; then
+	rmmod nvidia_uvm
+	is "without nvidia-uvm, all is enforced" "$(unenforced)" false
+	of_unknown_version nvidia-uvm
+	insmod "$TEST_DIR/nvidia-uvm.ko"
+	is "with an unknown nvidia-uvm, the status says that not all is enforced" "$(unenforced)" true
+	umacct limit "$(cgroup_path leaf)" --hard 1M 2>"$TEST_DIR/err"
+	check "with an unknown nvidia-uvm, a change is answered so" \
+		grep -q 'not enforced: nvidia_uvm 999' "$TEST_DIR/err"
+	rmmod nvidia_uvm
+	load_uvm
+	is "with a known nvidia-uvm, all is enforced again" "$(unenforced)" false
+fi
 unload_driver
 answers "no driver" $ABSENT
 umacct limit "$(cgroup_path leaf)" --hard 2M 2>"$TEST_DIR/err"
@@ -60,11 +84,7 @@ is "no driver: a limit is set for when there is one" $? 0
 check "no driver: it is said that the driver is not loaded" grep -q '^note: the driver is not loaded' "$TEST_DIR/err"
 runs_unlimited "no driver" '^note: the driver is not loaded'
 
-cp "$MODULES/nvidia.ko" "$TEST_DIR/nvidia.ko"
-strings -t d "$MODULES/nvidia.ko" | awk '$2 ~ /^version=/ { print $1 + length("version=") }' |
-	while read -r at; do
-		printf 999 | dd of="$TEST_DIR/nvidia.ko" bs=1 seek="$at" conv=notrunc 2>/dev/null
-	done
+of_unknown_version nvidia
 check "a driver of an unknown version loads" insmod "$TEST_DIR/nvidia.ko"
 answers "unknown driver" $UNKNOWN
 runs_unlimited "unknown driver" '^umacct: set, but not enforced: .*999'
