@@ -106,12 +106,14 @@ static inline bool memcg_charges_active(void)
 {
 	struct cgroup_subsys_state *css;
 
+	if (!umacct_kmem_online())
+		return false;
 #ifdef CONFIG_MEMCG
 	if (unlikely(current->active_memcg))
 		return current->active_memcg->css.parent;
 #endif
 	css = memcg_css_of_current();
-	return umacct_kmem_online() && css && css->parent;
+	return css && css->parent;
 }
 
 #endif /* UMACCT_MEMCG_H */
