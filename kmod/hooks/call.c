@@ -37,6 +37,20 @@ struct call *umacct_call_find(struct hlist_bl_head *bucket)
 	return found;
 }
 
+/**
+ * umacct_call_set_refused() - note why nvidia-uvm did not get what it asked for last
+ * @refused: a limit refused it; otherwise there was no memory
+ *
+ * Context: task context.
+ */
+void umacct_call_set_refused(bool refused)
+{
+	struct call *call = call_current();
+
+	if (call)
+		call->refused = refused;
+}
+
 static bool any_in(struct hlist_bl_head *bucket, bool (*matches)(const struct call *call))
 {
 	struct hlist_bl_node *node;

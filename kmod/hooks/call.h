@@ -21,7 +21,7 @@ struct range_arrays;
  * @within: an outer hook counts what is allocated
  * @destroying: a range of nvidia-uvm's goes: nothing of that can fail
  * @arrays: a range of nvidia-uvm's is being made: its arrays go with it, see metadata.c
- * @refused: result: managed memory was refused
+ * @refused: result: for want of what a limit refused, not of memory, nvidia-uvm could not go on
  * @account_pages: have the kernel charge the pages of this allocation
  * @bytes: size of that allocation
  * @zero_pages: have the page allocator clear the pages, because the driver will not
@@ -46,6 +46,7 @@ struct call {
 };
 
 struct call *umacct_call_find(struct hlist_bl_head *bucket);
+void umacct_call_set_refused(bool refused);
 void umacct_call_wait_for(bool (*matches)(const struct call *call));
 
 /* Several times as many as there are tasks inside the driver on a busy machine. */

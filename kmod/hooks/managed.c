@@ -21,6 +21,7 @@
 #include "hooks/way_out.h"
 #include "ledger/chunk.h"
 #include "ledger/ledger.h"
+#include "ledger/limit.h"
 
 #define UVM_LAYOUTS		(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)
 
@@ -53,12 +54,20 @@ DECLARE_REDIRECT(void, chunk_release, (void *refcount));
 /* (va_space, vma, vmf), from 570 on (va_space, vmf) */
 DECLARE_REDIRECT(vm_fault_t, cpu_fault, (unsigned long a, unsigned long b, unsigned long c));
 
-static noinline void note_refusal(void)
+/* Above a soft limit the task waits, when its call or its fault is over. */
+static noinline void throttle(const struct chunk *record)
 {
-	struct call *call = call_current();
+	u64 account_id = 0, penalty_ns = umacct_chunk_penalty(record, &account_id);
 
-	if (call)
-		call->refused = true;
+	if (penalty_ns)
+		umacct_way_out_throttled(penalty_ns, account_id);
+}
+
+static __always_inline void end_done(struct chunk *record, u64 bytes, unsigned long key)
+{
+	if (unlikely(READ_ONCE(umacct_settings.throttles)))
+		throttle(record);
+	umacct_chunk_end(record, bytes, true, key);
 }
 
 static noinline void end_failed(struct chunk *record, u64 bytes, u32 status)
@@ -66,7 +75,10 @@ static noinline void end_failed(struct chunk *record, u64 bytes, u32 status)
 	const u64 account_id = umacct_chunk_account_id(record);
 
 	umacct_chunk_end(record, bytes, false, 0);
-	if (status == NV_ERR_NO_MEMORY && account_id)
+	if (status != NV_ERR_NO_MEMORY)
+		return;
+	umacct_call_set_refused(false);
+	if (account_id)
 		umacct_way_out_failed(account_id, bytes, bytes >> PAGE_SHIFT, 1);
 }
 
@@ -106,11 +118,11 @@ static noinline void chunk_failed(struct chunk *record, u64 bytes, u32 status)
 			flags |= CHUNK_FLAGS_ACCOUNT;			\
 			status = umacct_original_chunk_alloc_##n args;	\
 			if (likely(status == NV_OK))			\
-				umacct_chunk_end(record, size, true, (unsigned long)*chunk); \
+				end_done(record, size, (unsigned long)*chunk);	\
 			else						\
 				chunk_failed(record, size, status);	\
 		} else {						\
-			note_refusal();					\
+			umacct_call_set_refused(true);			\
 		}							\
 		probe_leave(&umacct_hook_chunk_alloc_##n.probe);	\
 		return status;						\
@@ -162,6 +174,16 @@ static u32 mem_alloc_for_client(const struct uvm_mem_params *params, void **mem)
 	struct chunk *record;
 	u32 status;
 
+	if (unlikely(limit_is_impossible(params->size))) {
+		struct allocation alloc = {
+			.bytes = params->size,
+			.page_size = PAGE_SIZE,
+			.uvm = true,
+		};
+
+		umacct_ledger_refuse_impossible(&alloc);
+		return NV_ERR_NO_MEMORY;
+	}
 	record = umacct_chunk_begin(bytes, params->mm || current->mm);
 	if (!record)
 		return NV_ERR_NO_MEMORY;
@@ -172,7 +194,7 @@ static u32 mem_alloc_for_client(const struct uvm_mem_params *params, void **mem)
 	}
 	status = umacct_original_uvm_mem_alloc(params, mem);
 	if (likely(status == NV_OK))
-		umacct_chunk_end(record, bytes, true, (unsigned long)*mem);
+		end_done(record, bytes, (unsigned long)*mem);
 	else
 		end_failed(record, bytes, status);
 	return status;

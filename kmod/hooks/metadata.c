@@ -83,7 +83,12 @@ bool umacct_metadata_begin(struct allocation *alloc, enum hook_module module, u6
 				      kind_for_caller(module, ALLOCATION_METADATA),
 		.uvm = module == HOOK_UVM,
 	};
-	return ledger_begin(alloc);
+	if (likely(ledger_begin(alloc)))
+		return true;
+	/* A fault may need it: see umacct_replace_cpu_fault(). */
+	if (module == HOOK_UVM)
+		umacct_call_set_refused(true);
+	return false;
 }
 
 static u64 vmalloc_bytes(u64 size)
@@ -574,6 +579,8 @@ u32 umacct_replace_block_create(void *range, u64 start, u64 end, void **block)
 		status = umacct_original_block_create(range, start, end, block);
 		ledger_end(&alloc, status == NV_OK,
 			   status == NV_OK ? metadata_object(*block) : 0, false);
+		if (status == NV_ERR_NO_MEMORY)
+			umacct_call_set_refused(false);
 	}
 	probe_leave(&umacct_hook_block_create.probe);
 	return status;

@@ -161,13 +161,14 @@ static __always_inline void end(struct chunk *chunk)
 		trim_spares();
 }
 
-/* A record with an owner, or NULL for want of memory. */
-static noinline struct chunk *make(struct chunk *chunk)
+/*
+ * The first of a process, or of one in another cgroup. Return: the record with an owner, or NULL for
+ * want of memory; also where there is no record.
+ */
+static noinline struct chunk *find_owner_slowly(struct chunk *chunk)
 {
 	struct allocation alloc = { .uvm = true };
 
-	if (!chunk)
-		chunk = kmem_cache_alloc(chunk_cache, GFP_KERNEL | __GFP_NOWARN);
 	if (!chunk)
 		return NULL;
 	umacct_attribution_make(&alloc);
@@ -196,10 +197,10 @@ static __always_inline void take_off(atomic64_t *count, u64 bytes)
 		underflow(count);
 }
 
-/* Preemption is off for these. */
-static __always_inline void uncharge_to(struct account *from, const struct account *past, u64 bytes)
+/* Down to a level: the way up may have become shorter, as removed accounts are left out of it. */
+static __always_inline void uncharge_to(struct account *from, u32 level, u64 bytes)
 {
-	for (; from != past; from = READ_ONCE(from->parent))
+	for (; from && from->level >= level; from = READ_ONCE(from->parent))
 		take_off(&from->managed.bytes, bytes);
 }
 
@@ -254,7 +255,7 @@ static __always_inline struct account *charge(struct account *account, u64 bytes
 	for (at = from; at; at = READ_ONCE(at->parent)) {
 		usage = atomic64_add_return(bytes, &at->managed.bytes) + READ_ONCE(at->booked);
 		if (unlikely(usage > READ_ONCE(at->settings.hard))) {
-			uncharge_to(from, READ_ONCE(at->parent), bytes);
+			uncharge_to(from, at->level, bytes);
 			return at;
 		}
 		peak_raise(&at->peak, usage);
@@ -389,9 +390,14 @@ struct chunk *umacct_chunk_begin(u64 bytes, bool charges)
 
 	preempt_disable();
 	chunk = spare_take();
+	if (unlikely(!chunk)) {
+		preempt_enable();
+		chunk = kmem_cache_alloc(chunk_cache, GFP_KERNEL | __GFP_NOWARN);
+		preempt_disable();
+	}
 	if (unlikely(!chunk || !find_owner(chunk))) {
 		preempt_enable();
-		chunk = make(chunk);
+		chunk = find_owner_slowly(chunk);
 		if (!chunk)
 			return refuse_unattributed() ? NULL : CHUNK_UNTRACKED;
 		preempt_disable();
@@ -467,6 +473,33 @@ static noinline void settle_stale(struct chunk *stale)
 u64 umacct_chunk_account_id(const struct chunk *chunk)
 {
 	return chunk == CHUNK_UNTRACKED ? 0 : chunk->account->id;
+}
+
+/**
+ * umacct_chunk_penalty() - how long the current task is to wait for having it
+ * @chunk: from umacct_chunk_begin()
+ * @account_id: set to the account whose soft limit it is
+ *
+ * Context: before umacct_chunk_end().
+ * Return: nanoseconds, 0 where no throttle is set.
+ */
+u64 umacct_chunk_penalty(const struct chunk *chunk, u64 *account_id)
+{
+	struct account *at;
+	u64 longest = 0, ns;
+
+	if (chunk == CHUNK_UNTRACKED)
+		return 0;
+	preempt_disable();
+	for (at = account_nearest_online(chunk->account); at; at = READ_ONCE(at->parent)) {
+		ns = umacct_limit_penalty(at);
+		if (ns > longest) {
+			longest = ns;
+			*account_id = at->id;
+		}
+	}
+	preempt_enable();
+	return longest;
 }
 
 /**

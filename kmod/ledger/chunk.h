@@ -14,6 +14,7 @@ struct chunk;
 
 struct chunk *umacct_chunk_begin(u64 bytes, bool charges);
 u64 umacct_chunk_account_id(const struct chunk *chunk);
+u64 umacct_chunk_penalty(const struct chunk *chunk, u64 *account_id);
 void umacct_chunk_end(struct chunk *chunk, u64 bytes, bool success, unsigned long key);
 struct chunk *umacct_chunk_take(unsigned long key);
 void umacct_chunk_settle(struct chunk *chunk);

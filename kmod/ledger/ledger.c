@@ -30,6 +30,9 @@ static __always_inline bool precheck(struct allocation *alloc, struct limit_room
 	if (!allowed) {
 		umacct_record_give_back_locked(alloc);
 		attribution_put(alloc->account, alloc->client);
+		/* Another look finds out anew whose it is. */
+		alloc->account = NULL;
+		alloc->client = NULL;
 	}
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 	if (!allowed)
@@ -59,6 +62,23 @@ static noinline bool precheck_reserve(struct allocation *alloc)
 }
 
 /**
+ * umacct_ledger_refuse_impossible() - refuse a request for more than the machine's memory
+ * @alloc: what the caller fills in, the rest zero
+ *
+ * Context: process context, may sleep; the driver's locks are held.
+ */
+void umacct_ledger_refuse_impossible(struct allocation *alloc)
+{
+	attribution_lock(alloc);
+	if (alloc->account) {
+		umacct_limit_refuse_impossible_locked(alloc);
+		attribution_put(alloc->account, alloc->client);
+	}
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	event_kick();
+}
+
+/**
  * umacct_ledger_precheck() - ledger_begin(), where limits, a reserve or charging may apply
  * @alloc: the allocation
  *
@@ -70,6 +90,10 @@ static noinline bool precheck_reserve(struct allocation *alloc)
  */
 bool umacct_ledger_precheck(struct allocation *alloc)
 {
+	if (unlikely(limit_is_impossible(alloc->bytes))) {
+		umacct_ledger_refuse_impossible(alloc);
+		return false;
+	}
 	if (unlikely(READ_ONCE(umacct_settings.must_leave)))
 		return precheck_reserve(alloc);
 	return precheck(alloc, NULL);

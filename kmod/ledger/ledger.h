@@ -55,6 +55,7 @@ struct ledger_totals {
 int umacct_ledger_init(void);
 void umacct_ledger_exit(void);
 bool umacct_ledger_precheck(struct allocation *alloc);
+void umacct_ledger_refuse_impossible(struct allocation *alloc);
 void umacct_ledger_tell_failure(u64 account_id, u64 bytes, u64 available);
 void umacct_ledger_count_wait(u64 account_id, u64 ns);
 struct record *umacct_ledger_take(unsigned long key);

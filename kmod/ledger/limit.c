@@ -101,6 +101,27 @@ void umacct_limit_refuse_reserve_locked(struct allocation *alloc, const struct l
 				 alloc->bytes, room->available, room->leave);
 }
 
+/**
+ * umacct_limit_refuse_impossible_locked() - a request is for more than the machine's memory
+ * @alloc: the allocation, which is in no usage
+ *
+ * Where a hard limit forbids it, too, it is refused for that.
+ *
+ * Context: umacct_ledger_lock held. event_kick() must follow.
+ */
+void umacct_limit_refuse_impossible_locked(struct allocation *alloc)
+{
+	struct account *at;
+
+	lockdep_assert_held(&umacct_ledger_lock);
+	for (at = account_nearest_online(alloc->account); at; at = at->parent) {
+		if (at->settings.hard != UMACCT_UNLIMITED) {
+			umacct_limit_refuse_hard_locked(alloc, at);
+			return;
+		}
+	}
+}
+
 /*
  * What the driver keeps in its pools, as far as MemAvailable hasn't got it: from 595.99 on the
  * driver has it among what the kernel's drivers can give back.
@@ -351,14 +372,22 @@ void umacct_limit_settle_reserve(u64 bytes)
 	atomic64_sub(bytes, &reserve_pending);
 }
 
-/* Grows with the excess, to the account's longest at an eighth above the limit. */
-static u64 penalty_ns(const struct account *account)
+/**
+ * umacct_limit_penalty() - how long a task waits that allocates above a soft limit
+ * @account: whose limit it is
+ *
+ * Grows with the excess, to the account's longest at an eighth above the limit.
+ *
+ * Context: umacct_ledger_lock held, or an RCU reader.
+ * Return: nanoseconds.
+ */
+u64 umacct_limit_penalty(const struct account *account)
 {
-	u64 full = max(account->settings.soft / FULL_PENALTY_PART, 1ULL);
-	u64 usage = account_usage(account), soft = account->settings.soft;
-	u64 excess = min(usage - min(usage, soft), full);
+	const u64 soft = READ_ONCE(account->settings.soft), usage = account_usage(account);
+	const u64 full = max(soft / FULL_PENALTY_PART, 1ULL);
+	const u64 excess = min(usage - min(usage, soft), full);
 
-	return mul_u64_u64_div_u64(account->settings.throttle_ns, excess, full);
+	return mul_u64_u64_div_u64(READ_ONCE(account->settings.throttle_ns), excess, full);
 }
 
 /**
@@ -370,7 +399,7 @@ static u64 penalty_ns(const struct account *account)
  */
 void umacct_limit_over_soft_locked(struct account *account, struct allocation *alloc)
 {
-	u64 ns = penalty_ns(account);
+	u64 ns = umacct_limit_penalty(account);
 
 	lockdep_assert_held(&umacct_ledger_lock);
 	if (ns > alloc->penalty_ns) {

@@ -49,6 +49,8 @@ bool umacct_limit_take_reserve(struct account *account, u64 bytes, struct limit_
 void umacct_limit_settle_reserve(u64 bytes);
 void umacct_limit_refuse_hard_locked(struct allocation *alloc, struct account *limiting);
 void umacct_limit_refuse_reserve_locked(struct allocation *alloc, const struct limit_room *room);
+void umacct_limit_refuse_impossible_locked(struct allocation *alloc);
+u64 umacct_limit_penalty(const struct account *account);
 void umacct_limit_over_soft_locked(struct account *account, struct allocation *alloc);
 void umacct_limit_uncharge_locked(struct account *account, u64 bytes);
 void umacct_limit_check_soft_locked(struct account *account, u64 bytes);
@@ -61,6 +63,20 @@ void umacct_limit_check_soft_locked(struct account *account, u64 bytes);
 static inline u64 limit_available(void)
 {
 	return umacct_limit_available_of(si_mem_available());
+}
+
+/**
+ * limit_is_impossible() - is a request for more than the machine's memory?
+ * @bytes: how much
+ *
+ * It fails in any case, and is never counted, not even for a moment: a program may ask for 2^64
+ * bytes, which would wrap the sums of all accounts above its own.
+ *
+ * Context: any.
+ */
+static inline bool limit_is_impossible(u64 bytes)
+{
+	return bytes >> PAGE_SHIFT > totalram_pages();
 }
 
 /**

@@ -294,6 +294,16 @@ static int pool_one(uint64_t size)
 	return place_one(UVM_ALLOC_SEMAPHORE_POOL, &args.area, size, &args.status);
 }
 
+/* Any address and any length, which the driver has to look at itself. */
+static int cmd_pool_at(int argc, char **argv)
+{
+	static struct uvm_semaphore_pool_args args;
+
+	(void)argc;
+	args.area = (struct uvm_area){ strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0) };
+	return uvm_call(uvm_fd, UVM_ALLOC_SEMAPHORE_POOL, &args, &args.status);
+}
+
 static int external_one(uint64_t size)
 {
 	struct uvm_external_range_args args = { 0 };
@@ -456,6 +466,7 @@ static const struct script_command commands[] = {
 	{ "migrate", "    (all that is mapped, to the CPU, which needn't touch it)", 0,
 	  cmd_migrate },
 	{ "pool", "SIZE [COUNT]    (of semaphores)", 1, cmd_pool },
+	{ "pool_at", "ADDRESS LENGTH    (such a pool, however long)", 2, cmd_pool_at },
 	{ "external", "SIZE [COUNT]    (ranges of the address space, for memory of others)", 1,
 	  cmd_external },
 	{ "groups", "COUNT    (of ranges)", 1, cmd_groups },

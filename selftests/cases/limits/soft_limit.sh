@@ -75,6 +75,30 @@ diag "for 1 MiB above 32, $(((after - before) / 1000000)) ms of 200"
 check "who is little above the soft limit is slowed" [ "$after" -gt "$before" ]
 check "who is little above the soft limit is slowed little" [ $((after - before)) -lt 150000000 ]
 
+# Managed memory, by a call and by a fault.
+if [ -c /dev/nvidia-uvm ]; then
+	cgroup_leaf managed
+	check "a soft limit and a throttle are set for managed memory" \
+		limit managed --soft 4M --throttle 100ms
+	start_in managed tourist uvmtool
+	ask tourist open
+	ask tourist mm
+	ask tourist map 16M
+	ask tourist touch 2M
+	is "below the soft limit a fault on managed memory is not slowed" "$(account managed throttled)" 0
+	ask tourist migrate
+	before=$(account managed throttled)
+	check "a call for managed memory above the soft limit is slowed" [ "$before" -ge 90000000 ]
+	ask tourist map 16M
+	ask tourist touch 20M 4M
+	check "a fault on managed memory above the soft limit is slowed" \
+		[ $(($(account managed throttled) - before)) -ge 90000000 ]
+	tell tourist exit
+	gone "$pid"
+else
+	skip "managed memory above a soft limit" "nvidia-uvm is not loaded"
+fi
+
 # Who waits can be killed.
 check "the longest delay is set" limit leaf --soft 4M --throttle 2s
 tell holder alloc 1M 16
