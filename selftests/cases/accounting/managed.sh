@@ -41,6 +41,29 @@ kill -KILL "$second_pid"
 gone "$second_pid"
 check "death takes the second process's managed memory away" eventually account_is top/leaf managed 0
 
+# A program that only grows finds out once whom it counts for, not with each page.
+events=/sys/kernel/tracing
+if echo 'p:umacct_made umacct:umacct_attribution_make' 2>/dev/null >>$events/kprobe_events; then
+	start_in top/leaf grower uvmtool
+	grower_pid=$pid
+	ask grower open
+	ask grower map 8M
+	echo 1 >$events/events/kprobes/umacct_made/enable
+	ask grower touch
+	echo 0 >$events/events/kprobes/umacct_made/enable
+	made=$(awk '$1 == "umacct_made" { print $2 }' $events/kprobe_profile)
+	echo '-:umacct_made' >>$events/kprobe_events
+	diag "of $((8 * MIB / PAGE)) pages, for $made it was found out anew"
+	check "of 8 MiB of managed memory, page by page, the owner is found out for a few at most" \
+		[ "$made" -le 8 ]
+	kill -KILL "$grower_pid"
+	gone "$grower_pid"
+	check "death takes the growing process's managed memory away" \
+		eventually account_is top/leaf managed 0
+else
+	skip "how often the owner of managed memory is found out" "this kernel has no kprobe events"
+fi
+
 # A length that the driver refuses only when it has tried, and that would wrap every sum above.
 cgroup_leaf top/vain
 start_in top/vain vain uvmtool

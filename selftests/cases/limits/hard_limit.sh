@@ -90,6 +90,25 @@ fi
 
 limit held --hard 0
 refused "a limit of nothing refuses everything" alloc 4K
+# What the driver needs for the first page of each 2 MiB is refused, too: a fault that isn't given
+# that ends the program, and doesn't come again for ever.
+if [ -c /dev/nvidia-uvm ]; then
+	cgroup_leaf tourist
+	start_in tourist tourist uvmtool
+	ask tourist open
+	ask tourist mm
+	ask tourist map 8M
+	ask tourist touch 4K 4K
+	limit tourist --hard $(($(account tourist usage) + 1 * KIB))
+	tell tourist touch 8M 2M
+	gone "$pid"
+	wait "$pid"
+	is "where a limit has no room for the driver's metadata of a page, SIGBUS ends the program" $? \
+		$((128 + 7))
+else
+	skip "a fault that needs metadata" "nvidia-uvm is not loaded"
+fi
+
 check "the limit is set to max" limit held --hard max
 check "a limit of max refuses nothing" ask holder alloc 4M 8
 is "the peak says how far usage went" "$(account held peak)" "$(with_metadata $((32 * MIB)) 8 1)"
