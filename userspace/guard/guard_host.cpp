@@ -64,6 +64,30 @@ bool is_tenant(std::string_view path, const CgroupFolder &folder) {
            (owner && owner->kind == OwnerKind::pod);
 }
 
+/// Whether a cgroup that isn't root's has to be acted against as a whole, whatever it is called and
+/// whatever is below it: its tenant runs processes in the cgroup itself. The kernel keeps the
+/// memory controller from what is below a cgroup for as long as processes are in that cgroup.
+bool is_tenants_unit(const Cgroups &cgroups, const std::string &path, const CgroupFolder &folder,
+                     bool has_memory) {
+    const auto directory = cgroups.directory(path);
+
+    if (folder.owner == 0 || !directory)
+        return false;
+    if (folder.is_leaf)
+        return true;
+    if (!has_memory)
+        return cgroups.read(path, "cgroup.procs").has_value();
+
+    std::ifstream given(*directory / "cgroup.subtree_control");
+    if (!given)
+        return false;
+    for (std::string name; given >> name;) {
+        if (name == "memory")
+            return false;
+    }
+    return true;
+}
+
 /// As systemd writes it down, for its own systemd-oomd. A tenant's own cgroups can't say it.
 Preference preference_of(const Cgroups &cgroups, const std::string &path,
                          const CgroupFolder &folder) {
@@ -267,7 +291,8 @@ std::vector<Holder> GuardHost::holders() {
         const bool is_small = current && *current < small && own.usage < small;
         if (is_small && !is_worth_knowing(path, folder->id, holders))
             return false;
-        const bool unit = is_whole(path) || (folder->is_leaf && !path.ends_with(".slice"));
+        const bool unit = is_whole(path) || (folder->is_leaf && !path.ends_with(".slice")) ||
+                          is_tenants_unit(cgroups, path, *folder, current.has_value());
         const bool tenant = !unit && is_tenant(path, *folder);
         Holder holder;
         holder.path = path;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "guard/guard_thread.h"
 #include "lib/host/umacctd.h"
@@ -50,6 +51,15 @@ protected:
         account.id = id;
         account.path = path;
         fake_.accounts.push_back(account);
+    }
+
+    /// With what its children are given of controllers.
+    void give_to_user(const std::string &path, const std::string &controllers) const {
+        const auto folder = sandbox_.cgroup_mount() / path.substr(1);
+
+        sandbox_.write(folder / "memory.current", std::to_string(gib) + "\n");
+        sandbox_.write(folder / "cgroup.subtree_control", controllers);
+        ASSERT_EQ(chown(folder.c_str(), 1000, 1000), 0);
     }
 
     Account &account(const std::string &path) {
@@ -157,6 +167,15 @@ TEST_F(GuardHostTest, KnowsWhatEachHoldsOnce) {
     cgroup("/user.slice/user-1000.slice/user@1000.service");
     cgroup("/user.slice/user-1000.slice/user@1000.service/app.slice");
     cgroup("/user.slice/user-1000.slice/user@1000.service/app.slice/a.service");
+    // A user makes these by hand: processes are in the outer ones, beside a cgroup or as if in a
+    // slice.
+    cgroup("/user.slice/user-1000.slice/user@1000.service/x");
+    cgroup("/user.slice/user-1000.slice/user@1000.service/x/y");
+    cgroup("/user.slice/user-1000.slice/user@1000.service/evil.slice");
+    give_to_user("/user.slice/user-1000.slice/user@1000.service", "cpu memory pids\n");
+    give_to_user("/user.slice/user-1000.slice/user@1000.service/app.slice", "memory pids\n");
+    give_to_user("/user.slice/user-1000.slice/user@1000.service/x", "");
+    give_to_user("/user.slice/user-1000.slice/user@1000.service/evil.slice", "");
     Account &llm = account(service);
     llm.usage = 10 * gib;
     llm.charged = 4 * gib;
@@ -183,7 +202,31 @@ TEST_F(GuardHostTest, KnowsWhatEachHoldsOnce) {
         EXPECT_EQ(of(shared).path, "") << shared << " is of several tenants";
     EXPECT_EQ(of(user).kind, HolderKind::tenant);
     EXPECT_EQ(of(manager).kind, HolderKind::tenant);
+    EXPECT_EQ(of(manager + "/app.slice").kind, HolderKind::tenant);
     EXPECT_EQ(of(manager + "/app.slice/a.service").kind, HolderKind::unit);
+    EXPECT_EQ(of(manager + "/x").kind, HolderKind::unit) << "whatever is below it";
+    EXPECT_EQ(of(manager + "/x/y").path, "");
+    EXPECT_EQ(of(manager + "/evil.slice").kind, HolderKind::unit) << "whatever it is called";
+}
+
+TEST_F(GuardHostTest, WithoutTheMemoryControllerATenantsProcessesMakeTheUnit) {
+    const std::string manager = "/user.slice/user-1000.slice/user@1000.service";
+    const auto kind = [this](const std::string &path) {
+        for (const Holder &each : host_.holders()) {
+            if (each.path == path)
+                return each.kind;
+        }
+        return HolderKind::shared;
+    };
+
+    for (const std::string &path : {manager, manager + "/x", manager + "/x/y"}) {
+        sandbox_.add_cgroup(path);
+        give_to_user(path, "cpu pids\n");
+        std::filesystem::remove(sandbox_.cgroup_mount() / path.substr(1) / "memory.current");
+    }
+    sandbox_.write(sandbox_.cgroup_mount() / manager.substr(1) / "x/cgroup.procs", "7\n");
+    EXPECT_EQ(kind(manager), HolderKind::tenant);
+    EXPECT_EQ(kind(manager + "/x"), HolderKind::unit);
 }
 
 TEST_F(GuardHostTest, IdentityIsTheCgroupsOwnAlsoWithoutAnAccount) {

@@ -678,6 +678,21 @@ void two_new_siblings(World &world, Seeded &seeded) {
         HolderKind::shared);
 }
 
+/// A user's cgroup that held something for as long as anybody knows, and takes all at once. The
+/// groups that it is in hold nothing else.
+void leak_in_an_old_cgroup(World &world, Seeded &seeded) {
+    const std::string top = "/user.slice/user-1001.slice";
+    const double base = static_cast<double>(world.total) * seeded.from_to(0.03, 0.06);
+    const auto taken = taking(world, seeded.scaled(0.05, 8) * gigabyte, enough(world));
+    const bool on_cpu = seeded.one_in(2);
+    const auto held = [=](double time) { return base + taken(time); };
+
+    world.add(top, on_cpu, held, HolderKind::tenant);
+    world.add(top + "/user@1001.service", on_cpu, held, HolderKind::tenant);
+    world.add(top + "/user@1001.service/x", on_cpu, held);
+    world.culprits = {top + "/user@1001.service/x"};
+}
+
 /// What containers are run by grows, too, up to twice as fast as the container that is to blame.
 void runtime_that_grows(World &world, Seeded &seeded) {
     static constexpr const char *runtimes[] = {"docker", "containerd", "crio", "kubelet"};
@@ -808,9 +823,10 @@ constexpr Kind kinds[] = {
     {"TmpfsThatStays", tmpfs_that_stays},
     {"TwoNewSiblings", two_new_siblings},
     {"RuntimeThatGrows", runtime_that_grows},
+    {"LeakInAnOldCgroup", leak_in_an_old_cgroup},
 };
 
-/// Ten thousand machines in all.
+/// More than ten thousand machines in all.
 constexpr int each = 1112;
 
 class GuardSeeded : public testing::TestWithParam<std::size_t> {};
