@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <deviceplugin.grpc.pb.h>
@@ -452,6 +453,12 @@ TEST_F(KubernetesTest, ANodeOffersItsMemoryWhereLimitsHold) {
     EXPECT_EQ(node.look().why_not, "");
     module.status.reserve = 28 * mib;
     EXPECT_EQ(node.look().devices(), 100U) << "the reserve is the machine's";
+    const auto records = std::exchange(module.status.records, {});
+    module.status.reserve = 0;
+    EXPECT_NE(node.look().why_not.find("CAP_DAC_READ_SEARCH"), std::string::npos)
+        << "where the module keeps the reserve from it, it offers none of it";
+    module.status.records = records;
+    module.status.reserve = 28 * mib;
     module.status.untracked_count = 1;
     EXPECT_TRUE(node.look().healthy()) << "figures that are off are no limit that is";
     module.status.driver_state = UMACCT_DRIVER_UNKNOWN;
