@@ -377,6 +377,11 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
             line = fmt::format("guard: cannot {}: {}", action.text(), error.what());
             failed = true;
         }
+        if (action.step == GuardStep::freeze && was_frozen(action.path()))
+            line += action.undo ? "; it stays frozen, as it was before"
+                                : "; it was frozen already, and not by the guard";
+        if (action.step == GuardStep::freeze && action.undo)
+            std::erase(found_frozen_, action.path());
         if (action.again)
             continue;
         Json event;
@@ -412,7 +417,7 @@ void GuardHost::perform(const Guard::Action &action) {
         break;
     case GuardStep::freeze:
         // What was removed meanwhile needs no thawing.
-        if (!action.undo || cgroups.exists(path))
+        if (!was_frozen(path) && (!action.undo || cgroups.exists(path)))
             cgroups.write(path, "cgroup.freeze", action.undo ? "0" : "1");
         break;
     case GuardStep::signal:
@@ -457,8 +462,22 @@ void GuardHost::signal(const std::string &path) const {
             errno != ESRCH)
             throw Error(failure_of(errno), std::generic_category().message(errno));
     }
-    // Who is frozen doesn't hear it.
-    cgroups.write(path, "cgroup.freeze", "0");
+    // Who is frozen doesn't hear it; whom another froze hears it when that one thaws it.
+    if (!was_frozen(path))
+        cgroups.write(path, "cgroup.freeze", "0");
+}
+
+bool GuardHost::was_frozen(const std::string &path) const {
+    return std::ranges::find(found_frozen_, path) != found_frozen_.end();
+}
+
+/// Of one whom it is about to freeze or thaw: who froze it before, if anybody.
+void GuardHost::look_who_froze(const std::string &path) {
+    if (std::ranges::find(frozen_, path) != frozen_.end())
+        return;
+    std::erase(found_frozen_, path);
+    if (machine_.cgroups().read(path, "cgroup.freeze") == "1")
+        found_frozen_.push_back(path);
 }
 
 // --- what a successor has to know --------------------------------------------------------
@@ -469,8 +488,10 @@ void GuardHost::note(const Guard::Action &action) {
     if (action.step == GuardStep::reserve) {
         raised_ = action.undo ? std::nullopt : std::optional(std::pair(reserve_, action.bytes));
     } else if (action.step == GuardStep::freeze || action.step == GuardStep::signal) {
+        if (!action.undo)
+            look_who_froze(path);
         std::erase(frozen_, path);
-        if (action.step == GuardStep::freeze && !action.undo)
+        if (action.step == GuardStep::freeze && !action.undo && !was_frozen(path))
             frozen_.push_back(path);
     } else {
         return;

@@ -57,6 +57,8 @@ private:
     void perform(const Guard::Action &action);
     void reclaim(const Guard::Action &action) const;
     void signal(const std::string &path) const;
+    bool was_frozen(const std::string &path) const;
+    void look_who_froze(const std::string &path);
     void note(const Guard::Action &action);
     void write_state() const;
     /// For "umacct guard": as it stands now.
@@ -66,10 +68,11 @@ private:
     Machine &machine_;
     Tell tell_;
     std::optional<Guard> guard_;
-    std::filesystem::path state_; ///< the file
-    Json last_;                   ///< what was done last
-    std::vector<std::string> frozen_;
-    std::uint64_t reserve_ = 0; ///< that the module had at the last reading
+    std::filesystem::path state_;           ///< the file
+    Json last_;                             ///< what was done last
+    std::vector<std::string> frozen_;       ///< by it
+    std::vector<std::string> found_frozen_; ///< by somebody else, who thaws them
+    std::uint64_t reserve_ = 0;             ///< that the module had at the last reading
     std::optional<std::pair<std::uint64_t, std::uint64_t>> raised_; ///< from, to
 };
 

@@ -328,6 +328,52 @@ TEST_F(GuardHostTest, FreezesAndThaws) {
     EXPECT_FALSE(has_state());
 }
 
+TEST_F(GuardHostTest, WhatAnotherFrozeStaysFrozen) {
+    const auto file_of_service = sandbox_.cgroup_mount() / "system.slice/llm.service/cgroup.freeze";
+
+    sandbox_.write(file_of_service, "1\n");
+    leak(policy({GuardStep::freeze}));
+    ASSERT_EQ(told_.size(), 1U);
+    EXPECT_NE(told_[0].find("it was frozen already"), std::string::npos) << told_[0];
+    EXPECT_FALSE(has_state()) << "nobody has to undo it";
+    fake_.status.available = 30 * gib;
+    host_.run();
+    ASSERT_EQ(told_.size(), 2U);
+    EXPECT_NE(told_[1].find("it stays frozen"), std::string::npos) << told_[1];
+    EXPECT_EQ(file(service, "cgroup.freeze"), "1");
+
+    // Thawed by who froze it, it is the guard's to freeze and to thaw.
+    sandbox_.write(file_of_service, "0\n");
+    account(service).usage = 28 * gib;
+    fake_.status.available = 3 * gib;
+    host_.run();
+    EXPECT_TRUE(has_state());
+    host_.stop();
+    EXPECT_EQ(file(service, "cgroup.freeze"), "0");
+}
+
+TEST_F(GuardHostTest, ASignalThawsWhatTheGuardFrozeAlone) {
+    const auto freeze = [this](const char *value) {
+        sandbox_.write(sandbox_.cgroup_mount() / "system.slice/llm.service/cgroup.freeze", value);
+    };
+
+    freeze("1\n");
+    leak(policy({GuardStep::freeze, GuardStep::signal}));
+    host_.run();
+    EXPECT_EQ(file(service, "cgroup.freeze"), "1");
+    host_.set(std::nullopt);
+    EXPECT_EQ(file(service, "cgroup.freeze"), "1");
+
+    freeze("0\n");
+    account(service).usage = 0;
+    fake_.status.available = 30 * gib;
+    leak(policy({GuardStep::freeze, GuardStep::signal}));
+    EXPECT_EQ(file(service, "cgroup.freeze"), "1");
+    host_.run();
+    EXPECT_EQ(file(service, "cgroup.freeze"), "0");
+    EXPECT_FALSE(has_state());
+}
+
 TEST_F(GuardHostTest, RaisesTheReserveAndPutsItBack) {
     leak(policy({GuardStep::reserve}));
     EXPECT_EQ(fake_.status.reserve, 5 * gib);
