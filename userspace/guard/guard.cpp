@@ -184,8 +184,10 @@ std::vector<Guard::Action> Guard::release() {
         // If it begins anew, it is frozen anew.
         each.next -= each.next > 0 ? 1 : 0;
     }
-    if (raised_from_)
-        actions.push_back(action(GuardStep::reserve, {}, *std::exchange(raised_from_, {})));
+    const auto raised_from = std::exchange(raised_from_, {});
+    // Who set another since is a person, or a policy. In a dry run it never was what is undone.
+    if (raised_from && (policy_.dry_run || reading_->reserve == raised_to_))
+        actions.push_back(action(GuardStep::reserve, {}, *raised_from));
     for (Action &each : actions)
         each.undo = true;
     acting_ = false;
@@ -482,6 +484,8 @@ Guard::Action Guard::raise_reserve() {
     raised_from_ = reading_->reserve;
     // While less than the floor is left, that refuses all; with more of it, nothing.
     raised_to_ = std::min(reading_->reserve + (floor_ > 0 ? floor_ : obtainable_), total_);
+    // It is so from now on, whether it is read again or not.
+    reading_->reserve = raised_to_;
     return action(GuardStep::reserve, {}, raised_to_);
 }
 

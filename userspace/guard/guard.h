@@ -123,6 +123,9 @@ public:
 
     double pressure() const { return pressure_; }
 
+    /// Whether the reserve is still to be put back.
+    bool has_raised() const { return raised_from_.has_value(); }
+
     bool is_short() const { return short_since_.has_value(); }
 
     /// Tasks wait for memory, and have for some time, though there is much of it.

@@ -402,6 +402,21 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
                  {"text", line}};
         tell_(event, line, failed);
     }
+    forget_reserve();
+}
+
+/// Where another reserve was set since, nobody puts the one before back.
+void GuardHost::forget_reserve() {
+    if (!raised_ || guard_->has_raised())
+        return;
+    raised_.reset();
+    try {
+        write_state();
+    } catch (const Error &error) {
+        const std::string line = fmt::format("guard: {}", error.what());
+
+        tell_({{"type", "guard"}, {"failed", true}, {"text", line}}, line, true);
+    }
 }
 
 void GuardHost::perform(const Guard::Action &action) {

@@ -59,6 +59,7 @@ private:
     void signal(const std::string &path) const;
     bool was_frozen(const std::string &path) const;
     void look_who_froze(const std::string &path);
+    void forget_reserve();
     void note(const Guard::Action &action);
     void write_state() const;
     /// For "umacct guard": as it stands now.

@@ -382,6 +382,18 @@ TEST_F(GuardHostTest, RaisesTheReserveAndPutsItBack) {
     EXPECT_FALSE(has_state());
 }
 
+TEST_F(GuardHostTest, AReserveThatAPersonSetMeanwhileStays) {
+    leak(policy({GuardStep::reserve}));
+    EXPECT_EQ(fake_.status.reserve, 5 * gib);
+    fake_.status.reserve = 2 * gib;
+    fake_.status.available = 30 * gib;
+    host_.run();
+    EXPECT_EQ(fake_.status.reserve, 2 * gib);
+    host_.stop();
+    EXPECT_EQ(fake_.status.reserve, 2 * gib);
+    EXPECT_FALSE(has_state()) << "nobody has to put it back";
+}
+
 TEST_F(GuardHostTest, ReclaimsAndKills) {
     leak(policy({GuardStep::reclaim, GuardStep::kill}));
     EXPECT_EQ(file(service, "memory.reclaim"), std::to_string(32 * mib));

@@ -356,6 +356,11 @@ TEST_F(GuardTest, AnothersReserveIsLeftAlone) {
     EXPECT_EQ(reserve_, 5 * gib);
     reserve_ = 2 * gib; // somebody set it
     EXPECT_EQ(after(100ms, 4 * gib), "");
+    EXPECT_EQ(after(60s, 30 * gib), "") << "which stays when all is well";
+    EXPECT_EQ(reserve_, 2 * gib);
+    EXPECT_EQ(after(1s, 4 * gib), "reserve ") << "the next time it is raised from there";
+    EXPECT_EQ(after(60s, 30 * gib), "undo reserve ");
+    EXPECT_EQ(reserve_, 2 * gib);
 }
 
 // --- the ranking, as a person reads it ------------------------------------------------
