@@ -118,8 +118,12 @@ Policy Daemon::first_policy() {
 
     try {
         Policy policy = read_policy(files);
+        auto problems = problems_of(policy);
 
-        last_good_.keep(files);
+        if (problems.empty())
+            last_good_.keep(files);
+        else if (last_good_.policy())
+            throw PolicyError(std::move(problems));
         return policy;
     } catch (const PolicyError &error) {
         auto last = last_good_.policy();

@@ -179,6 +179,38 @@ TEST_F(DaemonTest, AStartThatFindsABadPolicyTakesTheLastGoodOne) {
                  PolicyError);
 }
 
+TEST_F(DaemonTest, AStartRefusesWhatAReloadRefuses) {
+    sandbox_.write("proc/meminfo", "MemTotal: 134217728 kB\n");
+    start();
+    settled();
+    tell(SIGTERM);
+    thread_.join();
+
+    // More than the machine has.
+    sandbox_.write("etc/umacct.toml",
+                   "[machine]\nreserve='900G'\n[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    for (int i = 0; i < 2; ++i) { // and the good one is still there after the first
+        fake_.changes.clear();
+        connected_ = 0;
+        start();
+        settled();
+        tell(SIGTERM);
+        thread_.join();
+        ASSERT_FALSE(fake_.changes.empty());
+        for (const auto &change : fake_.changes)
+            EXPECT_EQ(test::attribute(change.attributes, UMACCT_A_ACCOUNT_HARD), 1ULL << 30);
+    }
+
+    // Without a good one, what can be done of it is.
+    std::filesystem::remove_all(sandbox_.root() / "var/lib/umacctd");
+    connected_ = 0;
+    start();
+    settled();
+    tell(SIGTERM);
+    thread_.join();
+    EXPECT_EQ(test::attribute(fake_.changes.back().attributes, UMACCT_A_ACCOUNT_HARD), 2ULL << 30);
+}
+
 /// What systemd is told, and shows as the service's state.
 class ToldState : public DaemonTest {
 protected:
