@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -39,6 +40,10 @@ constexpr int cached_pages = 384;
 constexpr int cached_page_bytes = 4096 + 512;
 
 constexpr auto retry_after = 2s;
+
+/// Who holds most, and the next one, for where that is who asks.
+constexpr std::size_t most_largest = 2;
+constexpr auto largest_lasts = 1s;
 
 /// SQLite's page cache, once and for all: it is not to grow where memory is out.
 void give_pages(const Sqlite &lib) {
@@ -135,17 +140,32 @@ void Recorder::add(Happening happening) {
         happenings_.push_back(std::move(happening));
 }
 
-/// Who holds most is asked once for all of them.
-void Recorder::take_events(Module &module, const std::vector<Event> &events) {
-    std::optional<std::vector<Account>> accounts;
+/// Who holds most, asked once for all that failed in a second: a tenant's requests may fail as
+/// often as it likes, and each answer is as long as the list of accounts.
+const std::vector<Account> &Recorder::largest(Module &module) {
+    const auto now = std::chrono::steady_clock::now();
 
+    if (largest_until_ > now)
+        return largest_;
+    module.for_each_account([this] { largest_.clear(); },
+                            [this](Account account) {
+                                const auto at = std::ranges::upper_bound(
+                                    largest_, account.local, std::greater<>(), &Account::local);
+
+                                largest_.insert(at, std::move(account));
+                                if (largest_.size() > most_largest)
+                                    largest_.pop_back();
+                            });
+    largest_until_ = now + largest_lasts;
+    return largest_;
+}
+
+void Recorder::take_events(Module &module, const std::vector<Event> &events) {
     for (const Event &event : events) {
         FirstHolder holder;
 
         if (event.type == UMACCT_EVENT_FAILED) {
-            if (!accounts)
-                accounts = module.accounts();
-            holder = first_holder(*accounts, event.account_id).value_or(FirstHolder());
+            holder = first_holder(largest(module), event.account_id).value_or(FirstHolder());
             failures_.take(event, holder, FailureLog::Clock::now());
         }
         add(happening_of(event, holder));

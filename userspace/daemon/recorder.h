@@ -3,6 +3,7 @@
 /// writes. Where the disk hangs, the first goes on into a ring of samples that was there before.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,7 @@ public:
 private:
     void add(history::Happening happening);
     void listen();
+    const std::vector<Account> &largest(Module &module);
     void take_events(Module &module, const std::vector<Event> &events);
     void look();
     void write();
@@ -62,7 +64,9 @@ private:
     std::filesystem::path proc_;
     std::filesystem::path root_;
     Tell tell_;
-    FailureLog failures_; ///< the looker's alone
+    FailureLog failures_; ///< the looker's alone, as are the next two
+    std::vector<Account> largest_;
+    std::chrono::steady_clock::time_point largest_until_{};
 
     std::mutex mutex_;
     std::condition_variable changed_;

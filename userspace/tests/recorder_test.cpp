@@ -275,6 +275,25 @@ TEST_F(RunningTest, AFailureIsRecordedAndToldWithWhoHoldsMost) {
                        "available; /most holds 40.00 GiB");
 }
 
+TEST_F(RunningTest, AFloodOfFailuresAsksOnceWhoHoldsMost) {
+    make_folder();
+    add_account("/asks", 90 * gib);
+    add_account("/most", 40 * gib);
+    for (Account &account : fake_.accounts)
+        account.local = account.usage;
+    // The module sends each by itself.
+    fake_.to_receive.resize(100, {.events = {test::encode(Event{.type = UMACCT_EVENT_FAILED,
+                                                                .account_id = fake_.accounts[0].id,
+                                                                .path = "/asks",
+                                                                .size = gib,
+                                                                .usage = mib})}});
+    fake_.to_receive.resize(10'000, {.none = true});
+    recorder_.start();
+    EXPECT_TRUE(eventually([&] { return samples() >= 2; }));
+    EXPECT_LT(fake_.dumps, 50) << "with those of the samples";
+    recorder_.stop();
+}
+
 TEST(FailureLogTest, AFloodIsALineEachTenSecondsWithACount) {
     std::vector<std::uint64_t> counts;
     const FailureLog::Clock::time_point start{1h};
