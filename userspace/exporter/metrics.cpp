@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
+#include "lib/host/cgroup.h"
 #include "lib/text.h"
 
 namespace umacct {
@@ -186,7 +187,10 @@ std::vector<Account> accounts_of(Module &module) {
 
 /// The cgroup, and what is known of whom it is for.
 Labels labels_of(const Account &account, const Owners &owners) {
-    const auto owner = owners.nearest(account.path);
+    std::string named = account.path;
+    while (named != "/" && !owners.of(named))
+        named = parent_path(named);
+    const auto owner = owners.of(named);
     Labels labels{{"cgroup", cgroup_label(account)}};
     const auto add = [&](const char *name, const std::string &text) {
         if (!text.empty())
@@ -195,7 +199,8 @@ Labels labels_of(const Account &account, const Owners &owners) {
 
     if (!owner)
         return labels;
-    if (owner->kind == OwnerKind::unit)
+    // What is in a service or a container is called as its tenant likes, "sshd.service" for one.
+    if (owner->kind == OwnerKind::unit && !is_made_inside(named, owners))
         add("unit", owner->id);
     add("namespace", owner->kube_namespace);
     add("pod", owner->pod);

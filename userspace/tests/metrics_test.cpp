@@ -160,6 +160,23 @@ TEST_F(Metrics, LabelsSayWhoItIsAndAreShort) {
     EXPECT_NE(text.find("xxx...6\""), std::string::npos);
 }
 
+TEST_F(Metrics, ATenantChoosesNoUnit) {
+    const std::string manager = "/user.slice/user-1000.slice/user@1000.service";
+
+    add("/system.slice/a.service/inner", 2 * mib, 2 * mib);
+    add(manager, 3 * mib, 0);
+    add(manager + "/app.slice/vllm.service", 3 * mib, 3 * mib);
+    const std::string text = this->text();
+
+    EXPECT_NE(text.find(R"({cgroup="/system.slice/a.service/inner",unit="a.service"})"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("{cgroup=\"" + manager + "\",unit=\"user@1000.service\"}"),
+              std::string::npos);
+    EXPECT_NE(text.find("{cgroup=\"" + manager + "/app.slice/vllm.service\"}"), std::string::npos)
+        << "a person may run one that is called as the machine's";
+}
+
 TEST_F(Metrics, NewCgroupsAddASeriesEachOnlyForAWhile) {
     RecentAccounts recent;
     std::set<std::string> told;
