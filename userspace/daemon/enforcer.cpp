@@ -279,8 +279,9 @@ void Enforcer::change(const std::string &path, const Rule *source, bool waits) {
 
 bool Enforcer::waits_for_name(const std::string &path, const std::optional<Owner> &owner) {
     const Clock::time_point now = Clock::now();
+    // What users' own runtimes wrote down is in their homes, where umacctd doesn't look.
     const bool named =
-        !owner || owner->kind == OwnerKind::unit ||
+        !owner || owner->kind == OwnerKind::unit || user_of(path).value_or(0) != 0 ||
         (owner->kind == OwnerKind::pod
              ? !owner->pod.empty() && (!owner->labels.empty() || !policy_.needs_labels())
              : !owner->name.empty() || !owner->container.empty());

@@ -691,6 +691,16 @@ TEST_F(EnforcerTest, OfThousandsThatLookLikeContainersFewAreWaitedFor) {
     EXPECT_EQ(hard_set().size(), 10U) << "of those that came when 1024 were waited for, none";
 }
 
+TEST_F(EnforcerTest, ANameThatNobodyTellsIsNotWaitedFor) {
+    const std::string path = "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" +
+                             std::string(64, 'a') + ".scope";
+    Enforcer enforcer = this->enforcer("[[rule]]\ncontainer='vllm'\nhard='1G'\n");
+
+    account(path);
+    enforcer.follow({path}, {});
+    EXPECT_FALSE(enforcer.due());
+}
+
 TEST_F(EnforcerTest, ANameThatComesLate) {
     const std::string id(64, 'a');
     const std::string path = "/system.slice/docker-" + id + ".scope";
