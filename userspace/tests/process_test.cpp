@@ -60,11 +60,11 @@ TEST(Process, TypesIntoNoTerminalWhereThatIsForbidden) {
 
             prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             const std::string done = yes_or_no(forbid_typing()) + " ";
-            return before + done + error_of(TIOCSTI) + error_of(TIOCGWINSZ);
+            return before + done + error_of(TIOCSTI) + error_of(TIOCLINUX) + error_of(TIOCGWINSZ);
         },
         5s, 100);
 
-    EXPECT_EQ(errors, fmt::format("{} yes {} {} ", EBADF, EPERM, EBADF));
+    EXPECT_EQ(errors, fmt::format("{} yes {} {} {} ", EBADF, EPERM, EPERM, EBADF));
 }
 
 TEST(Process, AnswersWholeOrNotAtAll) {

@@ -214,13 +214,14 @@ bool forbid_typing() {
         load(offsetof(seccomp_data, arch)),
         equal(native, 0, 3), // how many to skip where it is so, and where it isn't
         load(offsetof(seccomp_data, nr)),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 7, 0),
-        equal(SYS_ioctl, 3, 5),
-        equal(compat, 0, 4),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 8, 0),
+        equal(SYS_ioctl, 3, 6),
+        equal(compat, 0, 5),
         load(offsetof(seccomp_data, nr)),
-        equal(compat_ioctl, 0, 2),
+        equal(compat_ioctl, 0, 3),
         load(offsetof(seccomp_data, args) + sizeof(seccomp_data::args[0])),
-        equal(TIOCSTI, 1, 0),
+        equal(TIOCSTI, 2, 0),
+        equal(TIOCLINUX, 1, 0), // on a console, it selects text and pastes it
         allow,
         deny,
     };

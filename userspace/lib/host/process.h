@@ -111,9 +111,9 @@ constexpr uid_t nobody = 65534;
 /// capabilities. Whether it worked.
 bool drop_privileges(uid_t user);
 
-/// Keeps this process, and all that it starts, from typing into its terminal (TIOCSTI), which a
-/// program of another user's could do to the shell that it returns to. Takes CAP_SYS_ADMIN or
-/// no_new_privs. Whether it worked.
+/// Keeps this process, and all that it starts, from typing into its terminal (TIOCSTI, TIOCLINUX),
+/// which a program of another user's could do to the shell that it returns to. Takes CAP_SYS_ADMIN
+/// or no_new_privs. Whether it worked.
 bool forbid_typing();
 
 /// Runs work in a child process which has no file open; what it returns, or nothing when
