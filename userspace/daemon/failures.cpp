@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/failures.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +11,17 @@
 #include "lib/text.h"
 
 namespace umacct {
+
+namespace {
+
+/// The first two components of its path, as in "/user.slice/user-1000.slice".
+std::string_view tenant_of(std::string_view path) {
+    const auto second = path.find('/', 1);
+
+    return path.substr(0, second == std::string_view::npos ? second : path.find('/', second + 1));
+}
+
+} // namespace
 
 void FailureLog::tell(const Waiting &waiting) const {
     const Event &event = waiting.newest;
@@ -29,8 +42,25 @@ void FailureLog::tell(const Waiting &waiting) const {
               waiting.count > 1 ? fmt::format(", the last of {} requests", waiting.count) : ""));
 }
 
+/// At the cost of who has most of them, where that is at least two more than who asks: else they
+/// would push each other out for ever.
+bool FailureLog::make_room(const std::string &path) {
+    std::map<std::string_view, std::size_t> counts;
+
+    for (const auto &[each, waiting] : waiting_)
+        ++counts[tenant_of(each)];
+    const auto most_of =
+        std::ranges::max_element(counts, {}, [](const auto &count) { return count.second; });
+    if (most_of->second < counts[tenant_of(path)] + 2)
+        return false;
+    const auto one = std::ranges::find_if(
+        waiting_, [&](const auto &each) { return tenant_of(each.first) == most_of->first; });
+    waiting_.erase(one);
+    return true;
+}
+
 void FailureLog::take(const Event &event, const FirstHolder &holder, Clock::time_point now) {
-    if (!waiting_.contains(event.path) && waiting_.size() >= most)
+    if (!waiting_.contains(event.path) && waiting_.size() >= most && !make_room(event.path))
         return;
     Waiting &waiting = waiting_[event.path];
     waiting.newest = event;

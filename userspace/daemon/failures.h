@@ -19,7 +19,8 @@ public:
     using Clock = std::chrono::steady_clock;
     using Tell = std::function<void(const Json &event, const std::string &line)>;
 
-    /// So many cgroups at a time; the journal has nothing of more, the history has.
+    /// So many cgroups at a time, whose tenants have equal parts of them where there are more; the
+    /// journal has nothing of the rest, the history has.
     static constexpr std::size_t most = 64;
     static constexpr std::chrono::seconds quiet{10};
 
@@ -38,6 +39,7 @@ private:
         Clock::time_point next;
     };
 
+    bool make_room(const std::string &path);
     void tell(const Waiting &waiting) const;
 
     Tell tell_;

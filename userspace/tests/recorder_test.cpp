@@ -2,6 +2,7 @@
 /// What the recorder looks at, and that it needs no more memory for it.
 #include "daemon/recorder.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -328,6 +329,27 @@ TEST(FailureLogTest, ItKeepsNoMoreThanItMay) {
     log.look(start + 11s); // nothing came since: there is room again
     log.take({.type = UMACCT_EVENT_FAILED, .path = "/another"}, {}, start + 12s);
     EXPECT_EQ(lines, FailureLog::most + 1);
+}
+
+TEST(FailureLogTest, ATenantOfManyCgroupsHidesNobodyElse) {
+    std::vector<std::string> told;
+    const FailureLog::Clock::time_point start{1h};
+    FailureLog log([&](const Json &event, const std::string & /*line*/) {
+        told.push_back(event.at("path").get<std::string>());
+    });
+    const auto fail = [&](const std::string &path) {
+        log.take({.type = UMACCT_EVENT_FAILED, .path = path}, {}, start);
+    };
+
+    for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 100; ++i)
+            fail("/user.slice/user-1000.slice/user@1000.service/x" + std::to_string(i));
+        fail("/system.slice/vllm.service");
+        fail("/user.slice/user-1001.slice/session-1.scope");
+    }
+    EXPECT_EQ(std::ranges::count(told, "/system.slice/vllm.service"), 1);
+    EXPECT_EQ(std::ranges::count(told, "/user.slice/user-1001.slice/session-1.scope"), 1);
+    EXPECT_EQ(told.size(), FailureLog::most + 2) << "who was pushed out doesn't push back";
 }
 
 TEST_F(RunningTest, WhatTheDiskIsTooSlowForWaitsAndIsWritten) {
