@@ -163,11 +163,14 @@ std::string bounded(std::string text) {
     return text;
 }
 
-/// What is too long ends in the cgroup's id, so that no two are the same.
+/// What is too long, or is written otherwise than it is, ends in the cgroup's id, so that no two
+/// are the same. No path has "//" in it.
 std::string cgroup_label(const Account &account) {
-    return account.path.size() > longest_label
-               ? fmt::format("{}{}", bounded(account.path), account.id)
-               : account.path;
+    if (account.path.size() > longest_label)
+        return fmt::format("{}{}", bounded(account.path), account.id);
+    return printable(account.path) == account.path
+               ? account.path
+               : fmt::format("{}//{}", account.path, account.id);
 }
 
 /// What can be told. Of a path that is longer than any runtime's, its label: those of many

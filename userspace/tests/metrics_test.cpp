@@ -160,6 +160,18 @@ TEST_F(Metrics, LabelsSayWhoItIsAndAreShort) {
     EXPECT_NE(text.find("xxx...6\""), std::string::npos);
 }
 
+TEST_F(Metrics, NamesThatLookTheSameAreTwoSeries) {
+    add("/a\x01", 2 * mib, 2 * mib);
+    add("/a\x02", 2 * mib, 2 * mib);
+    std::istringstream lines(text());
+    std::set<std::string> series;
+
+    for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with('#'))
+            EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
+    }
+}
+
 TEST_F(Metrics, ATenantChoosesNoUnit) {
     const std::string manager = "/user.slice/user-1000.slice/user@1000.service";
 
