@@ -12,7 +12,7 @@
 #include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"
-#include "hooks/status.h"
+#include "hooks/nv_status.h"
 #include "hooks/way_out.h"
 #include "ledger/ledger.h"
 #include "trace.h"

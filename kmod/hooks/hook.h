@@ -8,7 +8,7 @@
 
 #include <umacct.h>
 
-#include "hooks/versions.h"
+#include "hooks/profile.h"
 #include "probe/probe.h"
 
 #define HOOK_CALLS_MAX	2

@@ -17,7 +17,7 @@
 #include "hooks/adapter.h"
 #include "hooks/call.h"
 #include "hooks/managed.h"
-#include "hooks/status.h"
+#include "hooks/nv_status.h"
 #include "hooks/way_out.h"
 #include "ledger/chunk.h"
 #include "ledger/ledger.h"

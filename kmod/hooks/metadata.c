@@ -19,7 +19,7 @@
 #include "hooks/bounds.h"
 #include "hooks/call.h"
 #include "hooks/metadata.h"
-#include "hooks/status.h"
+#include "hooks/nv_status.h"
 #include "ledger/ledger.h"
 
 #define UVM_LAYOUTS	(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)

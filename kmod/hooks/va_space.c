@@ -27,7 +27,7 @@
 #include "hooks/bounds.h"
 #include "hooks/call.h"
 #include "hooks/metadata.h"
-#include "hooks/status.h"
+#include "hooks/nv_status.h"
 #include "hooks/va_space.h"
 #include "ledger/allocation.h"
 #include "ledger/ledger.h"

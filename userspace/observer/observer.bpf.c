@@ -20,7 +20,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "hooks/bounds.h"
-#include "hooks/series.h"
+#include "hooks/driver_versions.h"
 #include "observer.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -33,7 +33,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "hooks/series.h"
+#include "hooks/driver_versions.h"
 #include "observer.h"
 #include "observer.skel.h"
 

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hooks/series.h"
+#include "hooks/driver_versions.h"
 #include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/host/cgroup.h"

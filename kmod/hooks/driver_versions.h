@@ -4,8 +4,8 @@
  * one is a row in the table. The kernel module and the observer's BPF programs
  * (userspace/observer/) both have it from here.
  */
-#ifndef UMACCT_SERIES_H
-#define UMACCT_SERIES_H
+#ifndef UMACCT_DRIVER_VERSIONS_H
+#define UMACCT_DRIVER_VERSIONS_H
 
 #ifdef __KERNEL__
 #include <linux/types.h>
@@ -113,4 +113,4 @@ struct series {
 	{ 595, 615, LAYOUT_ALLOC_10 | LAYOUT_CHUNK_4 | LAYOUT_EVENT_API, true, SIZES_580 },	\
 }
 
-#endif /* UMACCT_SERIES_H */
+#endif /* UMACCT_DRIVER_VERSIONS_H */

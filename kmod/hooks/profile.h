@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef UMACCT_VERSIONS_H
-#define UMACCT_VERSIONS_H
+#ifndef UMACCT_PROFILE_H
+#define UMACCT_PROFILE_H
 
 #include <linux/types.h>
 
 #include <umacct.h>
 
-#include "hooks/series.h"
+#include "hooks/driver_versions.h"
 
 struct module;
 struct task_struct;
@@ -61,4 +61,4 @@ static inline const struct driver_profile *driver_profile(enum hook_module modul
 	return &umacct_driver_profiles[module];
 }
 
-#endif /* UMACCT_VERSIONS_H */
+#endif /* UMACCT_PROFILE_H */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which of the known versions a driver is; series.h has them. Before there is a row for one,
+ * Which of the known versions a driver is; driver_versions.h has them. Before there is a row for one,
  * an administrator can say which known one it is like.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/string.h>
 
-#include "hooks/versions.h"
+#include "hooks/profile.h"
 
 static const struct series known_series[] = KNOWN_SERIES;
 
