@@ -26,7 +26,7 @@
 
 #include "hooks/possible.h"
 #include "hooks/view.h"
-#include "ledger/limit.h"
+#include "ledger/available.h"
 #include "ledger/read.h"
 #include "ledger/settings.h"
 
@@ -127,7 +127,7 @@ static bool view_of_current(struct view *view)
 	rcu_read_unlock();
 	if (!bounds.view)
 		return false;
-	available = umacct_limit_available_of(mem_available());
+	available = umacct_available_of(mem_available());
 	available -= min(available, bounds.reserve);
 	view->limited = bounds.effective != UMACCT_UNLIMITED;
 	view->total = min_t(u64, bounds.effective >> PAGE_SHIFT, ULONG_MAX);

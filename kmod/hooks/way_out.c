@@ -35,7 +35,7 @@
 #include "hooks/possible.h"
 #include "hooks/way_out.h"
 #include "ledger/ledger.h"
-#include "ledger/limit.h"
+#include "ledger/available.h"
 #include "probe/probe.h"
 
 DECLARE_ORIGINAL(int, task_work_add,
@@ -222,7 +222,7 @@ void umacct_way_out_failed(u64 account_id, u64 bytes, u64 pages, u64 block)
 	const struct failure failure = {
 		.account_id = account_id,
 		.bytes = bytes,
-		.available = limit_available(),
+		.available = available_now(),
 		.pages = round_up(pages, block),
 		.block = block,
 	};

@@ -256,7 +256,7 @@ static void account_add_locked(struct account *account, struct cgroup *cgrp)
 static bool is_needed_locked(struct cgroup *cgrp)
 {
 	lockdep_assert_held(&umacct_ledger_lock);
-	/* It is cleared first, and umacct_account_offline_locked() called then. */
+	/* It is cleared first, and account_offline_locked() of removal.c called then. */
 	return (data_race(cgrp->self.flags) & CSS_ONLINE) &&
 	       !umacct_account_find_locked(cgroup_id(cgrp));
 }
@@ -354,36 +354,6 @@ struct account *umacct_account_open(u64 id)
 		return ERR_PTR(-ENOENT);
 	}
 	return account ?: ERR_PTR(-ENOMEM);
-}
-
-/**
- * umacct_account_offline_locked() - a cgroup was removed
- * @account: its account, which is online; freed unless it is referenced
- *
- * Its settings go; what it holds is its nearest online ancestor's from now on.
- *
- * Context: umacct_ledger_lock held.
- */
-void umacct_account_offline_locked(struct account *account)
-{
-	struct account *to;
-
-	lockdep_assert_held(&umacct_ledger_lock);
-	umacct_account_configure_locked(account, &NO_SETTINGS);
-	hlist_del_rcu(&account->hash);
-	umacct_row_remove_locked(&umacct_account_rows, &account->row);
-	WRITE_ONCE(account->online, false);
-	account->cgrp = NULL;
-	/* Pairs with the barrier in account_add_managed_local(). */
-	smp_mb();
-	/* Removing cgroups that hold nothing must not interrupt dumps for ever. */
-	if (account->booked_local || atomic64_read(&account->managed_local))
-		umacct_account_generation = (umacct_account_generation + 1) ?: 1;
-	umacct_account_pass_on_local(account);
-	to = account_nearest_online(account);
-	to->booked_local += account->booked_local;
-	to->clients += account->clients;
-	account_put(account);
 }
 
 /**

@@ -125,7 +125,6 @@ void umacct_account_pass_on_local(struct account *account);
 void umacct_account_inherit_locked(struct account *account);
 void umacct_account_configure_locked(struct account *account,
 				     const struct account_settings *settings);
-void umacct_account_offline_locked(struct account *account);
 void umacct_account_shorten_locked(struct account *account);
 
 /**
@@ -162,7 +161,7 @@ static inline struct account *account_nearest_online(struct account *account)
  * @bytes: how much more, or less than 0
  *
  * It comes to the nearest online ancestor of a cgroup that is removed meanwhile: either it is
- * seen here that the account is offline, or umacct_account_offline_locked() finds it and
+ * seen here that the account is offline, or account_offline_locked() of removal.c finds it and
  * passes it on.
  *
  * Context: an RCU reader.
@@ -170,7 +169,7 @@ static inline struct account *account_nearest_online(struct account *account)
 static inline void account_add_managed_local(struct account *account, s64 bytes)
 {
 	atomic64_add(bytes, &account->managed_local);
-	/* Pairs with the barrier in umacct_account_offline_locked(). */
+	/* Pairs with the barrier in account_offline_locked() of removal.c. */
 	smp_mb__after_atomic();
 	if (unlikely(!READ_ONCE(account->online)))
 		umacct_account_pass_on_local(account);

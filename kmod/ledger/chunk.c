@@ -28,6 +28,8 @@
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/record.h"
+#include "ledger/refusal.h"
+#include "ledger/reserve.h"
 #include "ledger/settings.h"
 #include "memcg.h"
 
@@ -321,7 +323,7 @@ static noinline bool charge_slowly(struct chunk *chunk)
 	raw_spin_lock_irq(&umacct_ledger_lock);
 	limiting = charge(chunk->account, chunk->bytes, &crossed);
 	if (limiting)
-		umacct_limit_refuse_hard_locked(&alloc, limiting);
+		umacct_refuse_hard_locked(&alloc, limiting);
 	else if (crossed)
 		check_soft_locked(chunk->account, chunk->bytes);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
@@ -331,19 +333,19 @@ static noinline bool charge_slowly(struct chunk *chunk)
 
 static noinline bool take_reserve(struct chunk *chunk)
 {
-	struct limit_room room = umacct_limit_room();
+	struct reserve_room room = umacct_reserve_room();
 	struct allocation alloc = allocation_of(chunk);
 
 	if (!room.must_leave)
 		return true;
-	chunk->pending_reserve = umacct_limit_take_reserve(chunk->account, chunk->bytes, &room);
+	chunk->pending_reserve = umacct_reserve_take(chunk->account, chunk->bytes, &room);
 	if (chunk->pending_reserve)
 		return true;
-	room = umacct_limit_room();
+	room = umacct_reserve_room();
 	raw_spin_lock_irq(&umacct_ledger_lock);
-	chunk->pending_reserve = umacct_limit_take_reserve(chunk->account, chunk->bytes, &room);
+	chunk->pending_reserve = umacct_reserve_take(chunk->account, chunk->bytes, &room);
 	if (!chunk->pending_reserve)
-		umacct_limit_refuse_reserve_locked(&alloc, &room);
+		umacct_refuse_reserve_locked(&alloc, &room);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return chunk->pending_reserve;
 }
@@ -364,7 +366,7 @@ static noinline bool refuse_unattributed(void)
 
 	raw_spin_lock_irq(&umacct_ledger_lock);
 	refused = umacct_settings.precheck_enabled;
-	umacct_limit_unattributed_count += refused;
+	umacct_refusal_unattributed_count += refused;
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 	return refused;
 }
@@ -522,7 +524,7 @@ void umacct_chunk_end(struct chunk *chunk, u64 bytes, bool success, unsigned lon
 		return;
 	}
 	if (unlikely(chunk->pending_reserve))
-		umacct_limit_settle_reserve(bytes);
+		umacct_reserve_settle(bytes);
 	if (unlikely(!success)) {
 		give_up(chunk, true);
 		return;

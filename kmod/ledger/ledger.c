@@ -5,6 +5,7 @@
  */
 #include "ledger/account.h"
 #include "ledger/attribution.h"
+#include "ledger/available.h"
 #include "ledger/chunk.h"
 #include "ledger/client.h"
 #include "ledger/event.h"
@@ -12,11 +13,13 @@
 #include "ledger/limit.h"
 #include "ledger/lock.h"
 #include "ledger/record.h"
+#include "ledger/refusal.h"
 #include "ledger/removal.h"
+#include "ledger/reserve.h"
 #include "ledger/settings.h"
 #include "ledger/work.h"
 
-static __always_inline bool precheck(struct allocation *alloc, struct limit_room *room)
+static __always_inline bool precheck(struct allocation *alloc, struct reserve_room *room)
 {
 	bool allowed = false;
 
@@ -24,7 +27,7 @@ static __always_inline bool precheck(struct allocation *alloc, struct limit_room
 	raw_spin_lock_irq(&umacct_ledger_lock);
 	attribution_find_locked(alloc);
 	if (unlikely(!alloc->account || !umacct_record_set_aside_locked(alloc)))
-		umacct_limit_unattributed_count++;
+		umacct_refusal_unattributed_count++;
 	else
 		allowed = limit_begin_locked(alloc, room);
 	if (!allowed) {
@@ -49,11 +52,11 @@ static __always_inline bool precheck(struct allocation *alloc, struct limit_room
 /* Out of line: without a reserve, limits do not pay for it. */
 static noinline bool precheck_reserve(struct allocation *alloc)
 {
-	struct limit_room room;
+	struct reserve_room room;
 	unsigned int look = 0;
 
 	do {
-		room = umacct_limit_room();
+		room = umacct_reserve_room();
 		room.last = ++look == LOOKS;
 		if (precheck(alloc, &room))
 			return true;
@@ -71,7 +74,7 @@ void umacct_ledger_refuse_impossible(struct allocation *alloc)
 {
 	attribution_lock(alloc);
 	if (alloc->account) {
-		umacct_limit_refuse_impossible_locked(alloc);
+		umacct_refuse_impossible_locked(alloc);
 		attribution_put(alloc->account, alloc->client);
 	}
 	raw_spin_unlock_irq(&umacct_ledger_lock);
@@ -247,8 +250,8 @@ void umacct_ledger_read_totals(struct ledger_totals *totals)
 		.metadata = umacct_account_root->metadata,
 		.records = umacct_record_totals,
 		.settings = umacct_settings,
-		.reserve_count = umacct_limit_reserve_count,
-		.unattributed_count = umacct_limit_unattributed_count,
+		.reserve_count = umacct_refusal_reserve_count,
+		.unattributed_count = umacct_refusal_unattributed_count,
 		.accounts = umacct_account_rows.nr,
 		.clients = umacct_client_rows.nr,
 	};
@@ -270,7 +273,7 @@ int umacct_ledger_init(void)
 	umacct_ledger_work = alloc_workqueue("umacct", WQ_UNBOUND, 0);
 	if (!umacct_ledger_work)
 		return -ENOMEM;
-	umacct_limit_init();
+	umacct_available_init();
 	err = umacct_record_init();
 	if (err)
 		goto err_work;

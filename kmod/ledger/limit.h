@@ -7,63 +7,13 @@
 
 #include "ledger/account.h"
 #include "ledger/allocation.h"
-#include "ledger/client.h"
-#include "ledger/settings.h"
+#include "ledger/refusal.h"
+#include "ledger/reserve.h"
 
-/*
- * Allocations refused for the reserve, and because memory ran out to find out whose they were;
- * guarded by umacct_ledger_lock.
- */
-extern u64 umacct_limit_reserve_count;
-extern u64 umacct_limit_unattributed_count;
-
-/**
- * struct limit_room - what an allocation may take without falling short of the reserve
- * @must_leave: something must be left
- * @reserve: for the machine's reserve
- * @leave: for all; worked out by umacct_limit_take_reserve()
- * @available: see limit_available(); of a moment ago
- * @in_lists: free pages in the processors' lists, which @available has not got; 0 unless what
- *	is available is what guarantees keep
- * @settled: how much had been pending and no longer was, before that moment
- * @outdated: set by umacct_limit_take_reserve() if it refuses because of what settled since: a
- *	newer look at the memory may allow it
- * @last: nobody looks again; the refusal counts
- */
-struct limit_room {
-	bool must_leave;
-	u64 reserve;
-	u64 leave;
-	u64 available;
-	u64 in_lists;
-	u64 settled;
-	bool outdated;
-	bool last;
-};
-
-void umacct_limit_init(void);
-u64 umacct_limit_available_of(long pages);
-struct limit_room umacct_limit_room(void);
-u64 umacct_limit_kept_from(const struct account *account);
-bool umacct_limit_take_reserve(struct account *account, u64 bytes, struct limit_room *room);
-void umacct_limit_settle_reserve(u64 bytes);
-void umacct_limit_refuse_hard_locked(struct allocation *alloc, struct account *limiting);
-void umacct_limit_refuse_reserve_locked(struct allocation *alloc, const struct limit_room *room);
-void umacct_limit_refuse_impossible_locked(struct allocation *alloc);
 u64 umacct_limit_penalty(const struct account *account);
 void umacct_limit_over_soft_locked(struct account *account, struct allocation *alloc);
 void umacct_limit_uncharge_locked(struct account *account, u64 bytes);
 void umacct_limit_check_soft_locked(struct account *account, u64 bytes);
-
-/**
- * limit_available() - how much memory the driver could have; see umacct_limit_available_of()
- *
- * Context: may sleep.
- */
-static inline u64 limit_available(void)
-{
-	return umacct_limit_available_of(si_mem_available());
-}
 
 /**
  * limit_is_impossible() - is a request for more than the machine's memory?
@@ -115,7 +65,7 @@ static __always_inline struct account *limit_charge_locked(struct account *accou
 /**
  * limit_begin_locked() - may this allocation be made?
  * @alloc: its account is known
- * @room: from umacct_limit_room(), a moment ago; NULL where there is no reserve
+ * @room: from umacct_reserve_room(), a moment ago; NULL where there is no reserve
  *
  * If so, it is part of its branch's usage, pending for the reserve until limit_end_locked(),
  * and @alloc says whether to have it charged.
@@ -124,7 +74,7 @@ static __always_inline struct account *limit_charge_locked(struct account *accou
  * Return: false if it is refused, or if @room is outdated and not the last look: that is no
  *	refusal yet.
  */
-static inline bool limit_begin_locked(struct allocation *alloc, struct limit_room *room)
+static inline bool limit_begin_locked(struct allocation *alloc, struct reserve_room *room)
 {
 	struct account *limiting;
 
@@ -132,14 +82,14 @@ static inline bool limit_begin_locked(struct allocation *alloc, struct limit_roo
 	alloc->charge = alloc->account->charge_effective;
 	limiting = limit_charge_locked(alloc->account, alloc->bytes);
 	if (unlikely(limiting)) {
-		umacct_limit_refuse_hard_locked(alloc, limiting);
+		umacct_refuse_hard_locked(alloc, limiting);
 		return false;
 	}
 	if (room && room->must_leave &&
-	    !umacct_limit_take_reserve(alloc->account, alloc->bytes, room)) {
+	    !umacct_reserve_take(alloc->account, alloc->bytes, room)) {
 		umacct_limit_uncharge_locked(alloc->account, alloc->bytes);
 		if (room->last || !room->outdated)
-			umacct_limit_refuse_reserve_locked(alloc, room);
+			umacct_refuse_reserve_locked(alloc, room);
 		return false;
 	}
 	alloc->pending_reserve = room && room->must_leave;
@@ -156,7 +106,7 @@ static inline bool limit_begin_locked(struct allocation *alloc, struct limit_roo
 static inline void limit_end_locked(struct allocation *alloc)
 {
 	if (unlikely(alloc->pending_reserve))
-		umacct_limit_settle_reserve(alloc->bytes);
+		umacct_reserve_settle(alloc->bytes);
 }
 
 /**

@@ -6,7 +6,7 @@
 
 #include "ledger/account.h"
 #include "ledger/client.h"
-#include "ledger/limit.h"
+#include "ledger/reserve.h"
 #include "ledger/lock.h"
 #include "ledger/read.h"
 #include "ledger/settings.h"
@@ -113,7 +113,7 @@ void umacct_read_bounds(struct cgroup *cgrp, struct account_bounds *bounds)
 	account = umacct_account_nearest_locked(cgrp);
 	account_update_locked(account);
 	bounds->effective = account->effective;
-	bounds->reserve = umacct_settings.reserve + umacct_limit_kept_from(account);
+	bounds->reserve = umacct_settings.reserve + umacct_reserve_kept_from(account);
 	for (; account; account = account->parent) {
 		const u64 hard = account->settings.hard;
 

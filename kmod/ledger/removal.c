@@ -21,6 +21,32 @@ static struct work_struct __rcu *follower;
 static void look_work_fn(struct work_struct *work);
 static DECLARE_WORK(look_work, look_work_fn);
 
+/*
+ * The account of a removed cgroup, freed unless it is referenced. Its settings go; what it holds is
+ * its nearest online ancestor's from now on.
+ */
+static void account_offline_locked(struct account *account)
+{
+	struct account *to;
+
+	lockdep_assert_held(&umacct_ledger_lock);
+	umacct_account_configure_locked(account, &NO_SETTINGS);
+	hlist_del_rcu(&account->hash);
+	umacct_row_remove_locked(&umacct_account_rows, &account->row);
+	WRITE_ONCE(account->online, false);
+	account->cgrp = NULL;
+	/* Pairs with the barrier in account_add_managed_local(). */
+	smp_mb();
+	/* Removing cgroups that hold nothing must not interrupt dumps for ever. */
+	if (account->booked_local || atomic64_read(&account->managed_local))
+		umacct_account_generation = (umacct_account_generation + 1) ?: 1;
+	umacct_account_pass_on_local(account);
+	to = account_nearest_online(account);
+	to->booked_local += account->booked_local;
+	to->clients += account->clients;
+	account_put(account);
+}
+
 /* Return: whether hooks may have been armed for it. */
 static bool offline_locked(struct account *account)
 {
@@ -29,7 +55,7 @@ static bool offline_locked(struct account *account)
 
 	/* Its clients hold it. */
 	account_hold(account);
-	umacct_account_offline_locked(account);
+	account_offline_locked(account);
 	umacct_client_offline_locked(account);
 	account_put(account);
 	return hooked;

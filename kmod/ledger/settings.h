@@ -67,7 +67,7 @@ extern const struct setting umacct_setting_table[NR_SETTINGS];
  *	before the driver is asked
  * @charge_default: what accounts do that neither say nor inherit
  * @must_leave: allocations must leave something, for the reserve or for guarantees
- * @reserve: bytes of what is available, see umacct_limit_available_of(), that allocations must
+ * @reserve: bytes of what is available, see umacct_available_of(), that allocations must
  *	leave, 0 for none
  * @hard_limits: accounts that have a hard limit
  * @charging: accounts that say that they are charged

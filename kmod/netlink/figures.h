@@ -6,10 +6,11 @@
 #include <umacct.h>
 
 #include "ledger/account.h"
+#include "ledger/available.h"
 #include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
-#include "ledger/limit.h"
+#include "ledger/reserve.h"
 #include "netlink/numbers.h"
 
 static __always_inline int
@@ -30,8 +31,8 @@ put_status_figures(struct sk_buff *skb, const struct ledger_totals *t, bool all)
 		{ UMACCT_A_STATUS_EVENTS_SENT, t->events.sent },
 		{ UMACCT_A_STATUS_EVENTS_LOST, t->events.lost },
 		{ UMACCT_A_STATUS_UNATTRIBUTED_COUNT, t->unattributed_count },
-		{ UMACCT_A_STATUS_AVAILABLE, all ? limit_available() : 0 },
-		{ UMACCT_A_STATUS_KEPT, all ? umacct_limit_kept_from(NULL) : 0 },
+		{ UMACCT_A_STATUS_AVAILABLE, all ? available_now() : 0 },
+		{ UMACCT_A_STATUS_KEPT, all ? umacct_reserve_kept_from(NULL) : 0 },
 	};
 
 	if (put_u64s(skb, numbers, all ? ARRAY_SIZE(numbers) : 4, UMACCT_A_STATUS_PAD))

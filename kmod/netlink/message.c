@@ -18,7 +18,6 @@
 #include "ledger/client.h"
 #include "ledger/event.h"
 #include "ledger/ledger.h"
-#include "ledger/limit.h"
 #include "ledger/read.h"
 #include "ledger/settings.h"
 #include "memcg.h"

@@ -11,7 +11,6 @@
 #include "hooks/possible.h"
 #include "ledger/account.h"
 #include "ledger/change.h"
-#include "ledger/limit.h"
 #include "ledger/settings.h"
 #include "netlink/message.h"
 #include "netlink/set.h"
