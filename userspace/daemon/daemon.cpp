@@ -131,8 +131,8 @@ Policy Daemon::first_policy() {
         if (!last)
             throw;
         log_error(error);
-        log_line(Level::error, "so the policy before this one is in force, which was good; when "
-                               "it is mended: systemctl reload umacctd");
+        log_line(Level::error, "using the previous policy, which was valid; fix this one, then run "
+                               "'systemctl reload umacctd'");
         is_last_good_ = true;
         return std::move(*last);
     }
@@ -140,9 +140,10 @@ Policy Daemon::first_policy() {
 
 std::string Daemon::state() const {
     return fmt::format("{} in force{}", rules_of(enforcer_.policy()),
-                       is_last_good_ ? " of the policy before; the one of now is wrong, see "
-                                       "'umacct config check'"
-                                     : "");
+                       is_last_good_
+                           ? " of the previous policy; the current policy is invalid, see "
+                             "'umacct config check'"
+                           : "");
 }
 
 /// Work for which the module has to be there. Whether it still is may show here or be announced,
@@ -200,7 +201,7 @@ void Daemon::run() {
     sd_notify(0, "STOPPING=1");
     guard_.pause();
     recorder_.stop();
-    log_line(Level::info, "ends; what was set stays set");
+    log_line(Level::info, "exiting; limits stay in force, the guard's steps were undone");
 }
 
 std::chrono::milliseconds Daemon::patience() const {
@@ -235,8 +236,8 @@ void Daemon::take_changes() {
     const CgroupWatch::Changes changes = watch_.take();
 
     if (changes.trouble)
-        log_error(*changes.trouble, "not all cgroups can be followed: what comes may have its "
-                                    "limits some seconds late: ");
+        log_error(*changes.trouble, "cannot follow all cgroups: new ones may get their limits some "
+                                    "seconds late: ");
     if (changes.recovered)
         log_line(Level::notice, "all cgroups are followed again");
     unless_it_goes([&] { enforcer_.follow(changes.appeared, changes.gone); });
@@ -284,7 +285,8 @@ void Daemon::reload() {
             missing_ = true;
             last_good_.keep(policy_files(machine_.root()));
             is_last_good_ = false;
-            log_line(Level::info, "the policy was read again, for when the module is loaded");
+            log_line(Level::info,
+                     "the policy was read again; it is pending until the module is loaded");
         } else {
             log_error(error, "the policy stays as it was: ");
             tell_state(fmt::format("{}, as before; another policy was refused: {}",
@@ -323,8 +325,8 @@ void Daemon::take_announcements() {
     const Announcements::News news = announcements_->take();
 
     if (news.overrun && !std::exchange(told_overrun_, true))
-        log_line(Level::info, "some of what the kernel announces was lost; whether the module is "
-                              "still the same was asked instead");
+        log_line(Level::info, "kernel announcements were lost; checked the state of the module "
+                              "instead");
     if (news.unloaded && connected_) {
         log_line(Level::warning, unloaded);
         disconnect();
@@ -412,7 +414,7 @@ void Daemon::connect() {
         if (error.failure() == Failure::permission)
             throw;
         missing_ = error.failure() == Failure::missing;
-        // Who unloads the module knows what he does.
+        // Whoever unloads the module knows about it.
         if (!std::exchange(told_missing_, true)) {
             log_error(error, "",
                       error.failure() == Failure::missing ? Level::warning : Level::error);

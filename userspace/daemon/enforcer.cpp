@@ -260,7 +260,7 @@ void Enforcer::change(const std::string &path, const Rule *source, bool waits) {
                 throw;
             }
             Json event = merged({{"failed", false}, {"path", path}}, to_json(next));
-            std::string said_by = wanted.empty()     ? "no rule is for it any more"
+            std::string said_by = wanted.empty()     ? "no rule matches this cgroup any more"
                                   : contract.empty() ? "[machine]"
                                                      : "as it was started";
             if (source != nullptr) {

@@ -67,8 +67,8 @@ private:
     void apply(const std::string &path);
     /// The same. False if the module refused something, which Tell reports.
     bool try_to_apply(const std::string &path);
-    /// source: the rule that says so, if one does. waits: its name may come yet, so that nothing is
-    /// taken from it.
+    /// source: the rule that says so, if one does. waits: the runtime may still report the name,
+    /// so no setting is reset yet.
     void change(const std::string &path, const Rule *source, bool waits);
     bool waits_for_name(const std::string &path, const std::optional<Owner> &owner);
     bool has_room_for(const std::string &path) const;

@@ -122,8 +122,10 @@ SetByPolicy::SetByPolicy(const umacct::Machine &machine, Tell tell)
     if (values)
         values_ = std::move(*values);
     else
-        tell_(fmt::format("{} is broken: what rules set that are gone now stays as it is",
-                          file_.string()));
+        tell_(fmt::format(
+            "cannot read {}: it is damaged; settings of rules that no longer exist stay "
+            "in force",
+            file_.string()));
 }
 
 AccountChange SetByPolicy::of(std::uint64_t id) const {
@@ -137,8 +139,8 @@ void SetByPolicy::set(std::uint64_t id, const AccountChange &change) {
         return;
     if (values_.accounts.size() == most_accounts && !values_.accounts.contains(id)) {
         if (!std::exchange(told_full_, true))
-            tell_(fmt::format("rules set something for more than {} cgroups: of others, it stays "
-                              "when the rules are gone",
+            tell_(fmt::format("rules have settings for more than {} cgroups; those of further "
+                              "cgroups stay after their rule is removed",
                               most_accounts));
         return;
     }

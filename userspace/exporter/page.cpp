@@ -168,7 +168,7 @@ std::string read_token(const std::filesystem::path &file) {
     if (!S_ISREG(about.st_mode))
         throw refuse("it is no file");
     if ((about.st_mode & 077U) != 0)
-        throw refuse("others than its owner may read it", "chmod 600");
+        throw refuse("users other than its owner can read the file", "chmod 600");
     const ssize_t size = read(in.get(), text.data(), text.size());
     std::string token(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     while (!token.empty() && (token.back() == '\n' || token.back() == '\r'))
@@ -210,7 +210,7 @@ std::optional<HttpAnswer> Page::refusal(const HttpRequest &request) const {
         return told(MHD_HTTP_FORBIDDEN, "this origin is not among page_origins in [exporter]");
     if (request.path.starts_with(api) && request.origin.empty() &&
         (request.fetch_site == "cross-site" || request.fetch_site == "same-site"))
-        return told(MHD_HTTP_FORBIDDEN, "another site asks, and does not say which");
+        return told(MHD_HTTP_FORBIDDEN, "cross-site request without an Origin header");
     if (!request.local && access_.token.empty())
         return told(MHD_HTTP_FORBIDDEN,
                     "over TCP the page takes a token: page_token in [exporter]");

@@ -302,7 +302,7 @@ std::string Guard::immunity(const Holder &holder) const {
 std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
                                      const std::vector<Holder> &holders) const {
     if (group.grown < group.holder.held() - group.holder.held() / 8)
-        return "some of what it holds is older";
+        return "more than an eighth of its memory is not new";
     if (std::ranges::any_of(all, [&](const Suspect &each) {
             return is_below(each.holder.path, group.holder.path) && each.passed_by.empty() &&
                    each.grown >= group.grown / 2;
@@ -523,7 +523,7 @@ Guard::Duration Guard::interval() const {
 std::string Guard::Action::text() const {
     const auto verb = [this]() -> std::string {
         if (nobody)
-            return strained ? "tasks wait for memory that is there, and nobody is to blame"
+            return strained ? "tasks wait although memory is available; no cgroup to act against"
                             : "nobody to act against";
         switch (step) {
         case GuardStep::reclaim:
@@ -555,8 +555,8 @@ std::string Guard::Action::text() const {
     text += fmt::format("; it holds {} through the driver and {} else",
                         format_size(suspect->holder.driver), format_size(suspect->holder.other));
     if (suspect->grown > 0)
-        text += fmt::format(", {} more than ever until {} s ago", format_size(suspect->grown),
-                            suspect->within.count());
+        text += fmt::format(", grew {} above its previous peak within {} s",
+                            format_size(suspect->grown), suspect->within.count());
     if (suspect->over_soft > 0)
         text += fmt::format(", {} above its soft limit", format_size(suspect->over_soft));
     return text;

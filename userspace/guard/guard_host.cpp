@@ -532,7 +532,7 @@ void GuardHost::write_state() const {
         throw Error(failure_of(code),
                     fmt::format("cannot write {}: {}", state_.string(),
                                 std::generic_category().message(code)),
-                    "what is done must be undone one day, so it is not done");
+                    "the guard takes no step that it cannot record for undoing");
 }
 
 void GuardHost::recover() {

@@ -31,8 +31,8 @@ public:
     /// called this first.
     void set(const std::optional<GuardPolicy> &policy);
 
-    /// Whether the module is loaded, or another counts in its place. Where nobody does nothing is
-    /// seen, and nobody stays frozen.
+    /// Tells whether the module or the observer answers. If neither does, the guard is blind and
+    /// thaws all cgroups.
     void module_is(bool there);
 
     /// Undoes all that was done, and waits until it is; it looks again after set().

@@ -9,7 +9,7 @@
 
 namespace umacct {
 
-/// The kinds of failure; the values are the tool's exit codes.
+/// The kinds of failure; the values are exit codes of the tool, which has more: tool/verbs.h.
 enum class Failure {
     failed = 1,
     usage = 2,      ///< what the user wrote is wrong

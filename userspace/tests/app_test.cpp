@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"limit", "--hard", "1G"}, 2, "TARGET is missing"},
         Wrong{{"limit", "/nowhere", "--hard", "1G"}, 1, "TARGET '/nowhere'"},
         Wrong{{"limit", "", "--hard", "1G"}, 2, "TARGET is empty"},
-        Wrong{{"limit", "///", "--hard", "1G"}, 2, "TARGET: '///' is the root"},
+        Wrong{{"limit", "///", "--hard", "1G"}, 2, "TARGET '///' is the root cgroup"},
         Wrong{{"restore"}, 2, "FILE is required"}, Wrong{{"preflight"}, 2, "SIZE is required"},
         Wrong{{"preflight", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is an invalid block size"},

@@ -201,7 +201,7 @@ TEST_F(Doctor, TheDriver) {
     fake_.status.driver_state = UMACCT_DRIVER_ABSENT;
     expect("driver", "fail", "not loaded", 1);
     fake_.status.uvm_state = UMACCT_DRIVER_BROKEN;
-    expect("nvidia-uvm", "warn", "broken", 1);
+    expect("nvidia-uvm", "fail", "limits do not hold for it: nvidia-uvm is broken", 1);
 }
 
 TEST_F(Doctor, WhatIsSetIsNotEnforced) {

@@ -418,7 +418,8 @@ TEST_F(NextStart, WhatAGoneRuleSetIsLifted) {
     EXPECT_EQ(fake_.status.reserve, 0U);
     EXPECT_EQ(told_.back(), "reserve 1.00 GiB -> 0 B");
     ASSERT_EQ(told_.size(), 3U);
-    EXPECT_EQ(told_[1], "/b: hard 2.00 GiB -> max, view on -> off (no rule is for it any more)");
+    EXPECT_EQ(told_[1],
+              "/b: hard 2.00 GiB -> max, view on -> off (no rule matches this cgroup any more)");
     EXPECT_EQ(events_.at(1),
               (Json{{"failed", false}, {"path", "/b"}, {"hard_bytes", nullptr}, {"view", false}}));
 
@@ -482,7 +483,7 @@ TEST_F(NextStart, WhatIsBrokenIsToldAndIgnored) {
         start_with("");
         EXPECT_TRUE(fake_.changes.empty()) << text.substr(0, 200);
         ASSERT_EQ(told_.size(), 1U) << text.substr(0, 200);
-        EXPECT_NE(told_[0].find("run/umacctd/set is broken"), std::string::npos);
+        EXPECT_NE(told_[0].find("run/umacctd/set: it is damaged"), std::string::npos);
     }
 }
 

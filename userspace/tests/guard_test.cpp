@@ -324,7 +324,8 @@ TEST_F(StrainTest, APolicyWithoutPressureIsToldAfterAMinute) {
     EXPECT_EQ(wait(3s, 98, 57 * gib), "nobody");
     EXPECT_TRUE(last_.front().strained);
     EXPECT_GE(last_.front().for_, 60s);
-    EXPECT_NE(last_.front().text().find("tasks wait for memory that is there"), std::string::npos);
+    EXPECT_NE(last_.front().text().find("tasks wait although memory is available"),
+              std::string::npos);
     EXPECT_EQ(wait(60s, 30, 57 * gib), ""); // less than half of the time
     EXPECT_EQ(wait(300s, 30, 57 * gib), "");
 }

@@ -45,7 +45,8 @@ TEST(Health, SaysEachThingThatMakesTheFiguresWrong) {
     EXPECT_EQ(warned([](Status &status) { status.reason = "taken for another"; }),
               Words{"taken for another"});
     EXPECT_EQ(warned([](Status &status) { status.uvm_state = UMACCT_DRIVER_BROKEN; }),
-              Words{"managed memory is not shown: nvidia-uvm is broken"});
+              Words{"managed memory is not accounted, and limits do not hold for it: nvidia-uvm is "
+                    "broken"});
     EXPECT_EQ(warned([](Status &status) { status.flags &= ~UMACCT_STATUS_CGROUP_V2; }),
               Words{"there are no cgroups in the v2 hierarchy: everything is in one account"});
     EXPECT_EQ(warned([](Status &status) { status.flags &= ~UMACCT_STATUS_SELFTEST; }),

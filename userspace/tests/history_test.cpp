@@ -496,14 +496,14 @@ TEST_F(EndTest, PageCacheBesideALockedDriver) {
 TEST_F(EndTest, WhereMemoryWasNotShortItIsNotBlamed) {
     story_.pass(60);
     EXPECT_TRUE(says("Memory was not short"));
-    EXPECT_TRUE(says("What ended it, these data do not tell"));
+    EXPECT_TRUE(says("The data do not show what ended it"));
     EXPECT_FALSE(says("would have"));
 }
 
 TEST_F(EndTest, WhereNobodyTookItNobodyIsBlamed) {
     story_.pass(100, [&] { take_from_available(gib); });
     EXPECT_TRUE(says("Memory ran short, and no account took what is gone"));
-    EXPECT_TRUE(says("What would have prevented it, these data do not tell"));
+    EXPECT_TRUE(says("The data do not show what would have prevented it"));
 }
 
 TEST_F(EndTest, AReserveThatWasInForceIsNotAdvised) {

@@ -542,7 +542,8 @@ TEST_F(PolicyTest, TheGuardsMistakesHaveAPlace) {
                    "umacct.toml:3:9: steps is a list, in brackets");
     expect_problem("[guard]\nfloor = '4G'\nsteps = []\n",
                    "umacct.toml:3:9: steps: without any, the guard does nothing");
-    expect_problem("[guard]\nfloor = 'max'\n", "umacct.toml:2:9: floor: 'max' is never there");
+    expect_problem("[guard]\nfloor = 'max'\n",
+                   "umacct.toml:2:9: floor: it cannot be 'max': that much is never available");
     expect_problem("[guard]\npressure = '20'\n",
                    "umacct.toml:2:12: pressure: '20' is not a share: 1% to 100%");
     expect_problem("[guard]\nfloor = '4G'\nprotect = ['ssh']\n",

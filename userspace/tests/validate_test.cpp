@@ -117,8 +117,8 @@ TEST(Validate, NamesThatNothingHas) {
     expect_problem(rule("unit = 'a/b.service'"),
                    "p:2:8: unit 'a/b.service' never matches: such a name has no '/'");
     expect_problem(rule("unit = 'backup.timer'"),
-                   "p:2:8: unit 'backup.timer' never matches: no cgroup is that of a '.timer'; of "
-                   "a service whose name has a dot, write '.service', too");
+                   "p:2:8: unit 'backup.timer' never matches: units of type '.timer' have no "
+                   "cgroup; if a service's name contains a dot, append '.service'");
     expect_problem(rule("container = 'a b'"),
                    "p:2:13: container 'a b' never matches: such a name has no ' '");
     expect_problem(rule("pod = 'lab/llm'"),
@@ -136,10 +136,12 @@ TEST(Validate, ARuleThatIsNeverReached) {
     const std::string all = rule("cgroup = '/**'");
     const std::string unit = rule("unit = 'a'");
 
-    expect_problem(all + unit,
-                   "p:4:1: it is never reached: rule 1 (p:1:1) is for all that it is for");
-    expect_problem(unit + unit,
-                   "p:4:1: it is never reached: rule 1 (p:1:1) is for all that it is for");
+    expect_problem(
+        all + unit,
+        "p:4:1: this rule is never reached: rule 1 (p:1:1) matches everything that it matches");
+    expect_problem(
+        unit + unit,
+        "p:4:1: this rule is never reached: rule 1 (p:1:1) matches everything that it matches");
     expect_none(unit + all);
     expect_none(unit + rule("unit = 'a'\ncgroup = '/user.slice/**'"));
     expect_none(all + rule("unit = 'a'\npriority = 1"));

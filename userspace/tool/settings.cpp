@@ -94,9 +94,8 @@ Target resolve_to_change(const Machine &machine, const std::string &target) {
     Target found = machine.resolve(target);
 
     if (found.path == "/" && target != "/")
-        throw Error(Failure::usage,
-                    fmt::format("TARGET: '{}' is the root, which is every cgroup", target),
-                    "for a limit of everything say /; is a variable of a script empty?");
+        throw Error(Failure::usage, fmt::format("TARGET '{}' is the root cgroup", target),
+                    "to limit all cgroups, write /; perhaps a script variable is empty");
     return found;
 }
 

@@ -460,7 +460,7 @@ std::string what_happened(const End &end) {
                             end.stalled_percent, span_text(stalled_window));
     text += '.';
     if (end.kind == Kind::not_short && !end.clean && !end.running)
-        text += " What ended it, these data do not tell.";
+        text += " The data do not show what ended it.";
     if (end.kind == Kind::many || end.kind == Kind::unknown) {
         for (const Growth &each : end.growers) {
             if (each.named.path == "/" || each.locked() <= 0)
@@ -536,8 +536,7 @@ std::string what_would_have_helped(const End &end) {
     }
     return end.kind == Kind::not_short
                ? ""
-               : fmt::format(" What would have prevented it, these data do not tell: {}.",
-                             it.why_not);
+               : fmt::format(" The data do not show what would have prevented it: {}.", it.why_not);
 }
 
 } // namespace

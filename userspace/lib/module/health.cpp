@@ -47,8 +47,9 @@ std::vector<Problem> problems(const Status &status) {
         found.push_back({"driver", false, printable(status.reason),
                          "a newer umacct may know this driver; load it without like_series then"});
     if (is_unknown(status.uvm_state))
-        found.push_back({"nvidia-uvm", false,
-                         fmt::format("managed memory is not shown: nvidia-uvm is {}",
+        found.push_back({"nvidia-uvm", true,
+                         fmt::format("managed memory is not accounted, and limits do not hold "
+                                     "for it: nvidia-uvm is {}",
                                      name_of(status.uvm_state)),
                          "a newer umacct may know it; all other memory is accounted"});
     if (!status.has(UMACCT_STATUS_CGROUP_V2))

@@ -11,7 +11,7 @@ namespace umacct {
 
 namespace {
 
-/// What a tenant makes of his cgroups interrupts dumps: the last one is taken as it is.
+/// What a tenant makes of its cgroups interrupts dumps: the last one is taken as it is.
 constexpr int dump_attempts = 16;
 
 } // namespace

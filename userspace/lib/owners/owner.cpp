@@ -141,7 +141,7 @@ std::optional<Owner> lxc_container(std::string_view name, std::string_view path)
 /// "kubepods-burstable-pod0a1b_…_.slice" or "pod0a1b-…" -> the uid, with dashes.
 std::optional<std::string> pod_uid(std::string_view name, std::string_view path) {
     // With a prefix where the kubelet was told one: "kubelet-kubepods". A tenant can make a folder
-    // of that name in his own, not beside it.
+    // of that name in its own, not beside it.
     if (!path.starts_with("/kube") || path.find("kubepods") == std::string_view::npos)
         return std::nullopt;
     if (name.ends_with(".slice"))

@@ -186,7 +186,7 @@ std::optional<StateFiles::Stamp> StateFiles::stamp_of(const fs::path &path) {
 bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_t> user) {
     if (std::exchange(known.generation, generation_) == generation_)
         return false;
-    // Below a user's folder may be a file system of his own, which answers when it likes.
+    // Below a user's folder may be a file system of theirs, which answers when it likes.
     if (user)
         return Clock::now() >= known.due;
 
@@ -300,7 +300,7 @@ void StateFiles::write_answers() {
 
 std::optional<StateFiles::Lines>
 StateFiles::ask_child(const fs::path &file, const StateReader &read, std::optional<uid_t> user) {
-    // A user's files are read as that user, or not at all: a file system of his own, or one that
+    // A user's files are read as that user, or not at all: a file system of theirs, or one that
     // hangs, is nobody else's to wait for.
     if (user && geteuid() != 0 && geteuid() != *user)
         return std::nullopt;

@@ -45,7 +45,7 @@ public:
 
     /// A path as the machine means it; absolute ones are from the root, too.
     std::filesystem::path below_root(const std::filesystem::path &path) const;
-    /// A path that can't be where it isn't known.
+    /// The user's home directory; /dev/null, below which nothing exists, where it isn't known.
     const std::filesystem::path &home(uid_t user);
 
     /// From now on, looks again whether what was read has changed. What nobody asked for of

@@ -168,7 +168,7 @@ Amount read_floor(const std::string &text) {
     const Amount amount = parse_amount(text);
 
     if (amount.bytes == UMACCT_UNLIMITED)
-        throw Error(Failure::usage, "'max' is never there");
+        throw Error(Failure::usage, "it cannot be 'max': that much is never available");
     return amount;
 }
 
@@ -714,8 +714,9 @@ Fit fit(const Rule &rule, const Subject &subject) {
         return {.fits = false, .why = std::move(why)};
     if (subject.inside && !rule.cgroup)
         return {.fits = false,
-                .why = "it was made inside of another, which chose its name; a 'cgroup' pattern "
-                       "would be for it"};
+                .why =
+                    "its name was chosen inside a container, service or session; only a rule with "
+                    "a 'cgroup' pattern can match it"};
     for (const auto &each : {misfit("unit", rule.unit, {owner->id}),
                              misfit("container", rule.container, {owner->name, owner->container}),
                              misfit("image", rule.image, names_of_image(owner->image)),

@@ -221,8 +221,8 @@ private:
         const std::string end = rule.unit->substr(dot);
         if (end.find_first_of(wildcards) == std::string::npos && !owner_of("/a" + end))
             never(rule, "unit", *rule.unit,
-                  fmt::format("no cgroup is that of a '{}'; of a service whose name has a dot, "
-                              "write '.service', too",
+                  fmt::format("units of type '{}' have no cgroup; if a service's name contains a "
+                              "dot, append '.service'",
                               printable(end)));
     }
 
@@ -234,8 +234,9 @@ private:
                 return;
             if (earlier.place.file == rule.place.file && covers(earlier, rule)) {
                 add(rule.place,
-                    fmt::format("it is never reached: {} ({}) is for all that it is for",
-                                printable(earlier.name), earlier.place.text()));
+                    fmt::format(
+                        "this rule is never reached: {} ({}) matches everything that it matches",
+                        printable(earlier.name), earlier.place.text()));
                 return;
             }
         }

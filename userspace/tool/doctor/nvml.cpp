@@ -102,7 +102,7 @@ void check_nvml(const Examined &at, Findings &found) {
         found.all.back().names = apart.comms;
     }
     if (without.count + apart.count == 0)
-        found.add(Health::ok, "nvml", "it is set up, and nobody asks it otherwise");
+        found.add(Health::ok, "nvml", "set up; no running program uses NVML without umacct");
 }
 
 } // namespace umacct::tool::doctor

@@ -79,8 +79,8 @@ int charge(Session &session, ModeOptions options) {
 Action add_charge(CLI::App &verb) {
     auto options = std::make_shared<ModeOptions>();
 
-    add_mode_options(verb, *options, "whose; without it, the machine's default",
-                     "on, off or inherit; nothing to list");
+    add_mode_options(verb, *options, "cgroup; without it, the machine's default",
+                     "on, off or inherit; without it, list");
     add_examples(verb, "umacct charge                          what is charged, and what isn't\n"
                        "umacct charge ollama.service           the same of one\n"
                        "umacct charge ollama.service on\n"

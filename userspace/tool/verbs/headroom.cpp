@@ -81,7 +81,7 @@ Action add_headroom(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
     verb.add_option("SIZE", options->size,
-                    "how much, such as 8G or 10%, or off; nothing to print it");
+                    "how much, such as 8G or 10%, or off; without it, print it");
     verb.add_option("--blocks", options->blocks, "in blocks of this size; default: 2M")
         ->type_name("SIZE");
     add_examples(verb, "umacct headroom\n"

@@ -377,7 +377,7 @@ public:
                                                     format_size(page_size() << largest)));
         try {
             if (!session_.module().status().tells_all())
-                session_.output.note("the reserve is not visible to you, and not reckoned with");
+                session_.output.note("you cannot see the reserve; the answer does not include it");
         } catch (const Error &error) {
             if (error.failure() != Failure::missing)
                 throw;

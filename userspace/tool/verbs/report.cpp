@@ -146,7 +146,7 @@ Told tell(Session &session, const Options &options) {
             }
         } catch (const Error &error) {
             told.remarks.push_back(
-                fmt::format("What is so now is not known: {}", with_hint(error)));
+                fmt::format("The current state is unknown: {}", with_hint(error)));
         }
     }
     Period followed = follower.end();

@@ -69,7 +69,7 @@ int reserve(Session &session, const std::optional<std::string> &size) {
 Action add_reserve(CLI::App &verb) {
     auto size = std::make_shared<std::optional<std::string>>();
 
-    verb.add_option("SIZE", *size, "how much, such as 8G or 10%, or off; nothing to print it");
+    verb.add_option("SIZE", *size, "how much, such as 8G or 10%, or off; without it, print it");
     add_examples(verb, "umacct reserve\n"
                        "umacct reserve 4G\n"
                        "umacct reserve off");

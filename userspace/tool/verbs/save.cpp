@@ -100,7 +100,7 @@ int save(Session &session) {
         if (can_be_named(account.path))
             print_rule(output.out, account);
         else
-            output.note(account.path + " is left out: its name can't be told from others'");
+            output.note(account.path + " is left out: a pattern cannot express its path");
     }
     return 0;
 }

@@ -30,8 +30,8 @@ int view(Session &session, ModeOptions options) {
 Action add_view(CLI::App &verb) {
     auto options = std::make_shared<ModeOptions>();
 
-    add_mode_options(verb, *options, "whose; without it, everybody's",
-                     "on or off; nothing to list");
+    add_mode_options(verb, *options, "cgroup; without it, the default for all cgroups",
+                     "on or off; without it, list");
     add_examples(verb, "umacct view                    who has one\n"
                        "umacct view on                 everybody is told what is available\n"
                        "umacct view ollama.service on  of one alone\n"
