@@ -150,6 +150,7 @@ struct observer {
 	struct observer_maps maps;
 	const char *folder;	/* NULL where nothing is pinned */
 	char group[32];
+	bool taken;		/* what is in the folder is another one's */
 	int remover;		/* while it is open, the events stay */
 	unsigned int records;
 	char *why;
@@ -396,6 +397,7 @@ static bool keep(struct observer *observer, struct bpf_link *link, const char *n
 		err = bpf_link__pin(link, path);
 	}
 	if (err) {
+		observer->taken = err == -EEXIST;
 		bpf_link__destroy(link);
 		return failed(observer, "%s can't be made: %s", path, strerror(-err));
 	}
@@ -559,27 +561,28 @@ static bool mount_bpffs(struct observer *observer)
 	return true;
 }
 
+static bool pin_map(struct observer *observer, int fd, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", observer->folder, name);
+	if (!bpf_obj_pin(fd, path))
+		return true;
+	observer->taken = errno == EEXIST;
+	return failed(observer, "%s can't be made: %s", path, strerror(errno));
+}
+
+/* All but the totals, which are pinned when all is hooked: who finds them finds it complete. */
 static bool pin_maps(struct observer *observer)
 {
-	const struct {
-		int fd;
-		const char *name;
-	} maps[] = {
-		{ observer->maps.accounts, "accounts" }, { observer->maps.clients, "clients" },
-		{ observer->maps.records, "records" },   { observer->maps.totals, "totals" },
-		{ observer->maps.hooks, "hooks" },       { observer->maps.runs, "runs" },
-	};
-	char path[PATH_MAX];
-	size_t i;
+	const struct observer_maps *maps = &observer->maps;
 
 	if (mkdir(observer->folder, 0700) && errno != EEXIST)
 		return failed(observer, "%s can't be made: %s", observer->folder, strerror(errno));
-	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", observer->folder, maps[i].name);
-		if (bpf_obj_pin(maps[i].fd, path))
-			return failed(observer, "%s can't be made: %s", path, strerror(errno));
-	}
-	return true;
+	return pin_map(observer, maps->accounts, "accounts") &&
+	       pin_map(observer, maps->clients, "clients") &&
+	       pin_map(observer, maps->records, "records") &&
+	       pin_map(observer, maps->hooks, "hooks") && pin_map(observer, maps->runs, "runs");
 }
 
 static bool start(struct observer *observer)
@@ -626,7 +629,7 @@ static bool start(struct observer *observer)
 	for (i = 0; i < PLACES; i++)
 		if (!hook(observer, i))
 			return false;
-	return true;
+	return !observer->folder || pin_map(observer, observer->maps.totals, "totals");
 }
 
 static void end(struct observer *observer)
@@ -662,7 +665,8 @@ int umacct_observer_begin(const char *folder, unsigned int records, char *why, s
 	end(&observer);
 	if (begun)
 		return 0;
-	umacct_observer_end(folder);
+	if (!observer.taken)
+		umacct_observer_end(folder);
 	return -1;
 }
 

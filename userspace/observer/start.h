@@ -21,8 +21,11 @@ struct observer_maps {
 
 /*
  * Begins to count: what runs is pinned in a folder of bpffs, and goes on without its maker.
- * Of allocations that live at once, no more than so many are known.
- * Returns 0; or -1, and fills in why it can't.
+ * Of allocations that live at once, no more than so many are known. The map "totals" is pinned
+ * last: a folder without it is what was left of a start that was cut short, or of one under way.
+ * No two callers may begin or end one at the same time.
+ * Returns 0; or -1, and fills in why it can't; then nothing is pinned, but for what another one
+ * has pinned there.
  */
 int umacct_observer_begin(const char *folder, unsigned int records, char *why, size_t size);
 

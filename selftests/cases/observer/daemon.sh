@@ -121,6 +121,43 @@ is "verify skips the two steps that need the module" \
 	"$(grep -o '"finding":"skipped"' "$TEST_DIR/verify" | grep -c .)" 2
 check "no event is left by run and verify" eventually no_events
 
+# Cut short, and begun twice ------------------------------------------------------
+
+links() {
+	find $PINNED -name 'link_*' | grep -c .
+}
+
+is_there_or_over() { # FILE PID
+	[ -e "$1" ] || process_is_gone "$2"
+}
+
+umacct observer on >/dev/null
+all_links=$(links)
+umacct observer off >/dev/null
+# A start that is killed when it has made some of its hooks.
+umacct observer on >/dev/null 2>&1 &
+pid=$!
+until is_there_or_over $PINNED/link_umacct_observer_alloc_ret $pid; do :; done
+kill -KILL $pid
+wait $pid 2>/dev/null
+check "a start that is killed leaves hooks out" [ "$(links)" -lt "$all_links" ]
+is "what was cut short doesn't count as an observer" "$(umacct observer)" off
+check "the observer begins after a start that was cut short" umacct observer on
+is "the observer has all hooks after a start that was cut short" "$(links)" "$all_links"
+umacct observer off >/dev/null
+check "no event is left of a start that was cut short" no_events
+
+umacct observer on >"$TEST_DIR/said.first" 2>&1 &
+first_pid=$!
+umacct observer on >"$TEST_DIR/said.second" 2>&1 &
+second_pid=$!
+wait $first_pid
+is "of two that begin at once, the first succeeds" "$? $(cut -c 1-4 "$TEST_DIR/said.first")" "0 on: "
+wait $second_pid
+is "of two that begin at once, the second succeeds" "$? $(cut -c 1-4 "$TEST_DIR/said.second")" "0 on: "
+is "what two began at once has all hooks" "$(links)" "$all_links"
+umacct observer off >/dev/null
+
 # Before anybody counts -----------------------------------------------------------
 
 cgroup_leaf early

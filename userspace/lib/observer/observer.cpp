@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/membarrier.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *pinned_folder = "/sys/fs/bpf/umacct";
+constexpr const char *lock_path = "/run/umacct-observer.lock";
 constexpr const char *not_loaded = "the umacct kernel module is not loaded";
 constexpr const char *load_it = "load it with 'modprobe umacct'; 'umacct doctor' says what is in "
                                 "the way";
@@ -138,7 +140,8 @@ public:
         return maps;
     }
 
-    /// Those that are pinned; empty where there are none, or such of another version.
+    /// Those that are pinned; empty where there are none, not all of them, as a start is under way
+    /// or was cut short, or such of another version.
     static std::unique_ptr<Maps> pinned() {
         auto maps = std::make_unique<Maps>();
         const auto open = [&](int &to, const char *name) {
@@ -185,6 +188,32 @@ void check_caller() {
     if (!in_initial_pid_namespace())
         throw Error(Failure::permission, "cannot start or stop the observer: this is a container");
 }
+
+/// Who begins or ends what is pinned, alone for as long as it is kept. It isn't in bpffs, which may
+/// be mounted meanwhile. A service that can't make the file finds the one of who began.
+class Lock {
+public:
+    Lock() : file_(open(lock_path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+        if (file_.get() < 0) {
+            error_ = errno;
+            return;
+        }
+        do
+            error_ = flock(file_.get(), LOCK_EX) == 0 ? 0 : errno;
+        while (error_ == EINTR);
+    }
+
+    /// Throws Error where it isn't held.
+    void check() const {
+        if (error_ != 0)
+            throw Error(failure_of(error_), fmt::format("cannot lock {}: {}", lock_path,
+                                                        std::generic_category().message(error_)));
+    }
+
+private:
+    FileDescriptor file_;
+    int error_ = 0;
+};
 
 [[noreturn]] void refuse() {
     throw Error(Failure::missing,
@@ -647,12 +676,14 @@ std::unique_ptr<Transport> observer_meanwhile() {
 
 void begin_observing(std::uint32_t records) {
     check_caller();
+    const Lock lock;
+    lock.check();
     if (Maps::pinned())
         return;
 
     const Starter starter;
     std::error_code error;
-    // What an older version left can't be read.
+    // What an older version left can't be read, and what was cut short has not all hooks.
     if (fs::exists(pinned_folder, error))
         starter.end(pinned_folder);
     starter.begin(pinned_folder, records);
@@ -661,8 +692,11 @@ void begin_observing(std::uint32_t records) {
 void end_observing() {
     std::error_code error;
 
-    if (fs::exists(pinned_folder, error))
-        Starter().end(pinned_folder);
+    if (!fs::exists(pinned_folder, error))
+        return;
+    // Without a file to lock, nobody is beginning.
+    const Lock lock;
+    Starter().end(pinned_folder);
 }
 
 } // namespace umacct
