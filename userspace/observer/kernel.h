@@ -58,6 +58,7 @@ struct cgroup {
 	int level;
 	struct kernfs_node *kn;
 	struct cgroup_root *root;
+	struct cgroup *ancestors[];	/* and itself, by level */
 };
 
 struct mem_cgroup {

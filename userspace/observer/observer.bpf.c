@@ -304,6 +304,18 @@ static __always_inline struct cgroup *parent_of(struct cgroup *cgrp)
 	return BPF_CORE_READ(cgrp, self.parent, cgroup);
 }
 
+/* The deepest that may have an account: a tenant's cgroups may be any number of levels deep. */
+static __always_inline struct cgroup *not_too_deep(struct cgroup *cgrp)
+{
+	struct cgroup **ancestors = __builtin_preserve_access_index(&cgrp->ancestors[0]);
+	struct cgroup *found = NULL;
+
+	if (BPF_CORE_READ(cgrp, level) <= OBSERVER_LEVEL_MAX)
+		return cgrp;
+	bpf_probe_read_kernel(&found, sizeof(found), ancestors + OBSERVER_LEVEL_MAX);
+	return found;
+}
+
 static __always_inline struct mem_cgroup *active_memcg(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(struct task_struct, active_memcg))
@@ -365,12 +377,11 @@ static __always_inline struct chain *this_chain(void)
 	return bpf_map_lookup_elem(&chains, &zero);
 }
 
-/* Up to one that has an account of its own. */
 static long find_online(__u32 index __attribute__((unused)), struct way *way)
 {
 	struct cgroup *cgrp = way->at;
 
-	if (BPF_CORE_READ(cgrp, level) <= OBSERVER_LEVEL_MAX && is_online(cgrp))
+	if (is_online(cgrp))
 		return 1;
 	way->at = parent_of(cgrp);
 	return !way->at;
@@ -409,13 +420,16 @@ static long make_one(__u32 index, struct way *way)
 static __noinline __u64 account_of(struct cgroup *cgrp)
 {
 	struct observer_account *account;
-	struct way way = { .at = cgrp };
+	struct way way = { 0 };
 	__u64 id;
 
 	if (!cgrp)
 		return 0;
+	way.at = not_too_deep(cgrp);
+	if (!way.at)
+		return 0;
 	/* What a removed cgroup takes yet, for a thread of the driver's, is an ancestor's. */
-	bpf_loop(2 * OBSERVER_LEVEL_MAX, find_online, &way, 0);
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, find_online, &way, 0);
 	cgrp = way.at;
 	if (!cgrp)
 		return 0;
@@ -424,6 +438,9 @@ static __noinline __u64 account_of(struct cgroup *cgrp)
 		return id;
 
 	way.level = BPF_CORE_READ(cgrp, level);
+	/* Else there would be no way, and the one of before be taken for it. */
+	if (way.level > OBSERVER_LEVEL_MAX)
+		return 0;
 	bpf_loop(OBSERVER_LEVEL_MAX + 1, note_id, &way, 0);
 	bpf_loop(OBSERVER_LEVEL_MAX + 1, make_one, &way, 0);
 	if (way.failed)

@@ -88,6 +88,32 @@ again accounting/attribution
 again accounting/removed_cgroup
 again accounting/shapes
 
+# Deeper than accounts are: what is there counts for the cgroup of the deepest level that has one.
+nested() { # NAME LEVEL: of so many levels below the root, as the case's own is of the first
+	nested_name=$1
+	for _ in $(seq $(($2 - 2))); do nested_name=$nested_name/d; done
+	echo "$nested_name"
+}
+deepest=$(nested deep 64)
+cgroup_leaf "$deepest"
+start_in "$deepest" above
+ask above alloc 4K 3
+accounts=$(status_field accounts)
+for level in 65 128 193 250; do
+	cgroup_leaf "$(nested deep $level)"
+	start_in "$(nested deep $level)" below
+	ask below alloc 1M 5
+	is "what is allocated in a cgroup of level $level counts for the one of level 64, to the byte" \
+		"$(account "$deepest" system)" $((5 * MIB + 3 * 4 * KIB))
+	is "what is allocated in a cgroup of level $level makes no account" "$(status_field accounts)" "$accounts"
+	tell below exit
+	check "what was allocated in a cgroup of level $level is gone with its holder" \
+		eventually account_is "$deepest" system $((3 * 4 * KIB))
+done
+tell above exit
+check "nothing is left on the account of level 64" eventually account_is "$deepest" usage 0
+is "nothing that was allocated so deep is untracked" "$(status_field untracked_count)" 0
+
 # Many at once. What they hold, they say themselves.
 set --
 for name in a b c d/e d/f d/g/h; do
