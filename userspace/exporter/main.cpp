@@ -43,9 +43,10 @@ umacct::Ran run_tool(const std::vector<std::string> &words) {
 
     for (const std::string &word : words)
         arguments.push_back(word.c_str());
-    const int code = umacct::tool::run_tool(
-        static_cast<int>(arguments.size()), arguments.data(),
-        {.connect = umacct::connect_netlink, .output = {.out = out, .err = err}});
+    const int code = umacct::tool::run_tool(static_cast<int>(arguments.size()), arguments.data(),
+                                            {.connect = umacct::connect_netlink,
+                                             .output = {.out = out, .err = err},
+                                             .observe = umacct::pinned_observer});
     return {.code = code, .out = out.str(), .err = err.str()};
 }
 

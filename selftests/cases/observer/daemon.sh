@@ -226,10 +226,17 @@ umacct observer off >/dev/null
 
 # umacctd -------------------------------------------------------------------------
 
+token=0123456789abcdef0123456789abcdef
+(umask 077 && echo $token >/etc/umacct-page.token)
+ip link set lo up
 cat >/etc/umacct.toml <<-END
 	[machine]
 	reserve = "32M"
 	observer = false
+
+	[exporter]
+	page = true
+	page_token = "/etc/umacct-page.token"
 
 	[guard]
 	floor = "1M"
@@ -272,6 +279,18 @@ if [ -x /usr/sbin/umacct-exporter ]; then
 	check "the metrics have what BPF programs count" metrics_have \
 		"umacct_account_usage_bytes{cgroup=\"$(cgroup_path held)\"" "$(account held usage)"
 	check "the metrics say who answers" metrics_have umacct_up 1
+	/usr/sbin/umacct-exporter --port 9752 2>"$TEST_DIR/exporter" &
+	exporter=$!
+	holders="$holders $exporter"
+	page_has() { # PATH WORDS
+		wget -q -O - --header "Authorization: Bearer $token" "http://127.0.0.1:9752/api/$1" 2>/dev/null |
+			tr '{' '\n' | grep -q "$2"
+	}
+	check "the page's figures are of what BPF programs count" eventually page_has summary '"observer" *: *true'
+	check "the page has what BPF programs count" page_has accounts \
+		"\"path\" *: *\"$(cgroup_path held)\".*\"usage_bytes\" *: *$(account held usage)\>"
+	kill -TERM $exporter
+	gone $exporter
 else
 	skip "the metrics have what BPF programs count" "no exporter for this architecture"
 fi
