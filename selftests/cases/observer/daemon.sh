@@ -224,6 +224,24 @@ is "the hook allocate counts no missed call twice" "$(missed_by allocate)" 5
 echo 0 >$EVENTS/umacct_observer_alloc_ret/enable
 umacct observer off >/dev/null
 
+# Half of the rows that there may be, and more.
+umacct observer on >/dev/null
+holder idle
+ask idle alloc 4K 3
+ask idle free all
+is_listed() {
+	umacct ps --json 2>/dev/null | grep -q "\"pid\" *: *$pid\>"
+}
+check "a process that has freed all is listed" is_listed
+check "there are many rows of processes that hold nothing" idlerows $PINNED/clients 16500 1 1
+check "among many rows, too, a process that has freed all is listed" is_listed
+rows=$(summary clients)
+check "there are rows for a cgroup that is gone" idlerows $PINNED/clients 100 1 4000000000
+is "among many rows, those for a cgroup that is gone go" "$(summary clients)" "$rows"
+tell idle exit
+gone "$pid"
+umacct observer off >/dev/null
+
 # umacctd -------------------------------------------------------------------------
 
 token=0123456789abcdef0123456789abcdef

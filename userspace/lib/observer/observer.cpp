@@ -317,16 +317,25 @@ public:
     std::size_t client_count() const { return clients_.size(); }
 
 private:
+    /// By now: an account may have been made since the rows were read.
+    bool is_over(std::uint64_t id) const {
+        return id != OBSERVER_ROOT_ID &&
+               !map_value<std::uint64_t, observer_account>(maps_.at().accounts, id);
+    }
+
     static bool has_exited(std::uint32_t pid) {
         return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
     }
 
-    /// Those that hold nothing and whose process is gone; and any, where there are many.
+    /// Those that hold nothing and never will: their process is gone, or, where there are many,
+    /// the account is, which no cgroup has again. Any other may hold something by the next moment.
     void drop_idle() {
         const bool many = clients_.size() > OBSERVER_CLIENTS / 2;
 
         std::erase_if(clients_, [&](const auto &row) {
-            const bool over = row.second.records == 0 && (many || has_exited(row.first.tgid));
+            const auto &[key, client] = row;
+            const bool over =
+                client.records == 0 && (has_exited(key.tgid) || (many && is_over(key.account)));
 
             if (over)
                 map_erase(maps_.at().clients, row.first);
