@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # boot:
 #
-# The same is done twice: with the module, and with the observer in a kernel that is locked
-# down. Every figure of every cgroup and process is the same, to the byte. Not among what is done
+# The same is done three times: with the module, with the observer, and with the observer in a
+# kernel that is locked down. Every figure of every cgroup and process is the same, to the byte. Not among what is done
 # are the two things that the observer doesn't see: events, and further objects of the same memory.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
@@ -62,7 +62,7 @@ step() {
 		check "the module has figures: $2" [ -s "$TEST_DIR/module.$1" ]
 		return
 	fi
-	check "every figure is the same by both: $2" eventually as_by_the_module "$1"
+	check "every figure is the same by both, $counts: $2" eventually as_by_the_module "$1"
 	cmp -s "$TEST_DIR/module.$1" "$TEST_DIR/observer.$1" ||
 		diag "$(diff "$TEST_DIR/module.$1" "$TEST_DIR/observer.$1")"
 }
@@ -192,18 +192,24 @@ operations() {
 	cgroup_remove "$TEST_CGROUP/run"
 }
 
+# observe HOW: what all that is done comes to by the observer.
+observe() {
+	check "the observer begins, $1" umacct observer on
+	counts=$1
+	operations
+	is "the observer has everything on an account, $1" "$(status_field untracked_count)" 0
+	is "the observer has seen every free, $1" "$(status_field stale_count)" 0
+	umacct observer off >/dev/null
+}
+
 counts=module
 operations
 rmmod umacct
 OBSERVED=yes
 export OBSERVED
+observe "not locked down"
 echo integrity >"$LOCKDOWN"
 check "a kernel that is locked down refuses the module" fails load umacct 2>/dev/null
-check "a kernel that is locked down takes the observer" umacct observer on
-counts=observer
-operations
-is "the observer has everything on an account" "$(status_field untracked_count)" 0
-is "the observer has seen every free" "$(status_field stale_count)" 0
-umacct observer off >/dev/null
+observe "locked down"
 
 done_testing
