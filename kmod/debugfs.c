@@ -129,7 +129,7 @@ static int status_show(struct seq_file *seq, void *unused)
 		seq_puts(seq, "pools unknown\n");
 
 	umacct_hook_lock();
-	/* Constants of the driver's series; see hooks/profile.h. */
+	/* Constants of the driver's series; see hooks/driver_versions.h. */
 	seq_printf(seq, "metadata_page %u\nmetadata_object %u\nmetadata_client %u\nmetadata_file %u\n",
 		   driver_profile(HOOK_NVIDIA)->sizes.page,
 		   driver_profile(HOOK_NVIDIA)->sizes.object,

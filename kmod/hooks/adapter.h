@@ -13,8 +13,8 @@ extern struct hook umacct_hook_init_adapter;
 extern struct hook umacct_hook_retain_gpu;
 
 /*
- * Is the current task bringing an adapter up? Without the hook that says so nobody is: such
- * a task looks like any other that asks for memory, and no limit would hold for that.
+ * Is the current task bringing an adapter up? Without the hook that notes it, no task is: what the
+ * driver takes for itself then is limited like any other request.
  */
 static __always_inline bool adapter_starts(void)
 {

@@ -25,7 +25,7 @@
 #define GROUPS_IN_LOT		64
 #define GROUP_LOTS		32
 
-/* By so many ranges an assignment can be more: itself, and what is left of another behind it. */
+/* Ranges that one assignment can add: the new one, and the rest of a range that it splits. */
 #define RANGES_ASSIGNED		2
 
 /* How many groups so many lots have room for. */

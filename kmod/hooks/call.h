@@ -19,7 +19,7 @@ struct range_arrays;
  * @initialising: the driver is bringing up an adapter: what it allocates is its own
  * @fault: a page fault on managed memory
  * @within: an outer hook counts what is allocated
- * @destroying: a range of nvidia-uvm's goes: nothing of that can fail
+ * @destroying: nvidia-uvm is destroying a range, and none of its calls may fail
  * @arrays: a range of nvidia-uvm's is being made: its arrays go with it, see metadata.c
  * @refused: result: for want of what a limit refused, not of memory, nvidia-uvm could not go on
  * @account_pages: have the kernel charge the pages of this allocation

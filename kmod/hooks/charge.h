@@ -41,13 +41,13 @@ static inline bool charge_by_driver(void)
 	       memcg_charges_current();
 }
 
-/* And is that all there is to it? */
+/* Does it, and has it no page pools, from which a page could carry another's charge? */
 static inline bool charge_alone(void)
 {
 	return charge_by_driver() && !driver_profile(HOOK_NVIDIA)->page_pools;
 }
 
-/* Would it, but for pages that it has from its pools? These are charged to who freed them. */
+/* Does it, but also has pools? A page from a pool stays charged to the cgroup that freed it. */
 static inline bool charge_keeps_from_pools(void)
 {
 	return charge_by_driver() && driver_profile(HOOK_NVIDIA)->page_pools;

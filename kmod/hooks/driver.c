@@ -56,8 +56,8 @@ static void update_optional(enum hook_module module)
 }
 
 /*
- * Backwards: allocations go unseen before the frees of what was seen do. Nothing is armed
- * again.
+ * In reverse order: hooks of allocations are disarmed before those of frees, so that the free of
+ * every recorded allocation is seen. Nothing is armed again.
  */
 static void disarm(enum hook_module module)
 {

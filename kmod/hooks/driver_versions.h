@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The versions of the driver that are known. This is the only place that names them: a new
- * one is a row in the table. The kernel module and the observer's BPF programs
+ * The versions of the driver that are known. This is the only code that decides by them: a
+ * new one is a row in the table. The kernel module and the observer's BPF programs
  * (userspace/observer/) both have it from here.
  */
 #ifndef UMACCT_DRIVER_VERSIONS_H

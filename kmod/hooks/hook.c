@@ -66,7 +66,7 @@ static const char *error_text(int err)
 {
 	switch (err) {
 	case -ENOENT:
-		return "the driver has no such symbol";
+		return "there is no such symbol";
 	case -EINVAL:
 		return "the kernel does not allow a probe there";
 	case -EBUSY:

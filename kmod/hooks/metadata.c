@@ -288,7 +288,7 @@ u32 umacct_replace_look_up_user_io(void *address, u64 pages, u64 **array)
 /**
  * struct range_arrays - the arrays that a range of managed memory has, and another one keeps
  * @array: that of the range that is being made, from the slab allocator
- * @shortened: that of the range that it is split off, which was so large that it was not
+ * @shortened: that of the range being split, once it fits into the slab allocator
  * @has_array: there is @array
  * @has_shortened: there is @shortened
  *
@@ -522,8 +522,8 @@ u32 umacct_replace_range_create_mmap(void *va_space, void *mm, void *vma, void *
 }
 
 /*
- * Of one managed range two: a policy for a part of it, and the kernel, where a part of the mapping
- * goes or is protected otherwise. There a refusal is no error of a call: the driver gives up what
+ * Splits a managed range: for a policy on a part of it, or because the kernel unmaps or protects a
+ * part of the mapping. There a refusal is no error of a call: the driver gives up what
  * it can't split, and a program that touches that gets SIGBUS.
  */
 u32 umacct_replace_range_split(void *range, u64 new_end, void **new)

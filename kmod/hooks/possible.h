@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether features can be switched on: all that netlink/ has to know of the hooks that serve them.
- * Each sets @why to a sentence if not.
+ * Whether features can be switched on, for netlink/. Each sets @why to a sentence if not.
  */
 #ifndef UMACCT_POSSIBLE_H
 #define UMACCT_POSSIBLE_H

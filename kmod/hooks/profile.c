@@ -55,7 +55,7 @@ bool umacct_driver_identify(struct driver_profile *profile, const struct module 
 	} else if (like_series) {
 		series = like;
 		snprintf(profile->reason, sizeof(profile->reason),
-			 "%s %s is taken for one of series %u, as like_series says: what is accounted may be wrong",
+			 "%s %s is treated as series %u because of like_series; figures may be wrong",
 			 mod->name, profile->version, like_series);
 	}
 	if (!series) {

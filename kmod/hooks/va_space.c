@@ -245,8 +245,8 @@ static unsigned int count_assigned(void *va_space)
 }
 
 /*
- * Once all are counted, twice as many get room, so that it isn't all of them for each assignment;
- * if that may not be, it is.
+ * Counts all ranges and takes room for twice as many, so that not every assignment counts them all.
+ * Where a limit refuses that, it takes just enough.
  */
 static bool count_assignment(struct maker *maker, void *va_space)
 {

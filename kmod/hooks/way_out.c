@@ -50,8 +50,8 @@ DECLARE_ORIGINAL(struct callback_head *, task_work_cancel_match,
  * @account_id: whose it was
  * @bytes: what it would have taken; 0 if there is no failure
  * @available: what was available then, in bytes
- * @pages: how many were asked for, in whole blocks
- * @block: of so many
+ * @pages: pages asked for, rounded up to whole blocks
+ * @block: pages in a block
  */
 struct failure {
 	u64 account_id;
@@ -245,7 +245,7 @@ void umacct_way_out_failed(u64 account_id, u64 bytes, u64 pages, u64 block)
  *	task, and some task has a failure to tell
  * @pages: how many; S64_MAX has any failure forgotten
  *
- * Where they were asked for in larger blocks before, they were more: the rest of a block.
+ * A failed try in larger blocks was rounded up: it may count up to a block more than @pages.
  *
  * Context: process context, may sleep.
  */
@@ -311,7 +311,7 @@ static bool drop_one(void)
 	if (note)
 		note_free(note);
 	else
-		/* It is at it just now, which is over soon. */
+		/* The task is working on its note just now: that is over soon. */
 		msleep(20);
 	return true;
 }

@@ -23,7 +23,8 @@
  *	below it
  * @booked_charged: the part of @booked that the kernel's memory controller sees
  * @managed: what is held of managed memory in the whole subtree, with what is under way
- * @managed_local: the part of it that is as @booked_local. Where the cgroup was removed it is
+ * @managed_local: the part of @managed that tasks of this cgroup hold, and of removed ones
+ *	below it. Where the cgroup was removed it is
  *	on its way to another account; see account_add_managed_local()
  * @settings: changed by umacct_account_configure_locked() only
  * @effective: the lowest hard limit from here up to the root; see

@@ -44,8 +44,8 @@ static __always_inline bool precheck(struct allocation *alloc, struct reserve_ro
 }
 
 /*
- * Looks at the memory, for one allocation, at the most: while a task was kept from the
- * processor, so much may have come and gone that its first look says nothing.
+ * How often at most an allocation looks at the available memory: while a task was kept from the
+ * processor, so much may have come and gone that its first look is outdated.
  */
 #define LOOKS	4
 

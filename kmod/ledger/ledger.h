@@ -28,7 +28,7 @@
  * @usage: bytes held for all accounts
  * @charged: part of @usage that the kernel's memory controller sees
  * @managed: part of @usage that is managed memory
- * @metadata: part of @usage that is the drivers' own metadata for the pages
+ * @metadata: part of @usage that is the drivers' own metadata
  * @records: see struct record_totals
  * @settings: see struct settings
  * @events: see struct event_counts

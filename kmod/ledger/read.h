@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reading the ledger: who wants to know something takes no lock of it, but hands over a function
- * that is called with a row while the row is held still.
+ * Reading the ledger: a reader takes no lock of it, but passes a function, which is called for each
+ * row while the lock is held.
  */
 #ifndef UMACCT_READ_H
 #define UMACCT_READ_H

@@ -98,8 +98,7 @@ static const struct account *covering(const struct account *account)
 
 /**
  * umacct_reserve_kept_from() - what guarantees keep of what is available
- * @account: whose memory it is that doesn't count: what is kept for it, it may have. NULL for
- *	none
+ * @account: its own guarantee, or that of an account above it, is left out; NULL: all count
  *
  * Of memory that was just freed for a guarantee, the part whose free is still under way is
  * not kept yet.
@@ -126,7 +125,7 @@ u64 umacct_reserve_kept_from(const struct account *account)
 	return kept;
 }
 
-/* With what it asks for, which is part of its usage: that is what is kept for it. */
+/* Is an account within its guarantee? Its usage has the request already. */
 static bool is_within_guarantee(const struct account *account)
 {
 	const struct account *own;

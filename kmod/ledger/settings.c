@@ -141,7 +141,7 @@ void umacct_settings_set_reserve_locked(u64 bytes)
 }
 
 /**
- * umacct_settings_set_charge_default() - change what accounts do that neither say nor inherit
+ * umacct_settings_set_charge_default() - are accounts charged that neither set it nor inherit it?
  * @on: charge
  *
  * Context: umacct_ledger_lock not held. The hooks are to be armed anew.

@@ -65,7 +65,7 @@ extern const struct setting umacct_setting_table[NR_SETTINGS];
  * struct settings - what is asked for machine-wide, and by how many accounts
  * @precheck_enabled: an allocation may be refused or charged: its account has to be found
  *	before the driver is asked
- * @charge_default: what accounts do that neither say nor inherit
+ * @charge_default: whether accounts are charged that neither set charging nor inherit it
  * @must_leave: allocations must leave something, for the reserve or for guarantees
  * @reserve: bytes of what is available, see umacct_available_of(), that allocations must
  *	leave, 0 for none

@@ -4,7 +4,7 @@
 
 #include <linux/workqueue.h>
 
-/* What the ledger does later, in a queue of its own: no other work waits for it. */
+/* What the ledger and the hooks do later, in a queue of its own: no other work waits for it. */
 extern struct workqueue_struct *umacct_ledger_work;
 
 #endif /* UMACCT_WORK_H */

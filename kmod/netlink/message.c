@@ -113,7 +113,7 @@ int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
  * @state: where the hook's state is in it
  * @row: the nest, with its name, its symbol, whether it is required, its state and its calls
  *
- * A status has a row for each of some forty hooks: one is copied, which takes less than to put its
+ * A status has a row for each hook: one is copied, which takes less than to put its
  * attributes one by one.
  */
 struct label {
@@ -228,7 +228,7 @@ static int put_hook(struct sk_buff *skb, const struct reader *reader, unsigned i
 	return 0;
 }
 
-/* What waits for the driver to come is as it should be. Context: under umacct_hook_lock(). */
+/* Settings that are pending until the driver is loaded are not unenforced. Context: under umacct_hook_lock(). */
 static const char *status_unenforced(void)
 {
 	if (!READ_ONCE(umacct_settings.precheck_enabled) && !READ_ONCE(umacct_settings.throttles))

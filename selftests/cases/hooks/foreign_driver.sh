@@ -97,7 +97,7 @@ start_in leaf holder
 check "a limit binds with a driver that is taken for one that is known" fails ask holder alloc 1M 8
 is "a limit holds to the block with a driver that is taken for one that is known" "$(system_memory leaf)" $((2 * MIB))
 umacct >"$TEST_DIR/out"
-check "the tool warns of a driver that is taken for one that is known" grep -q "^warning: .*$version is taken for one of series $known" "$TEST_DIR/out"
+check "the tool warns of a driver that is treated as one that is known" grep -q "^warning: .*$version is treated as series $known" "$TEST_DIR/out"
 umacct doctor >"$TEST_DIR/out"
 check "the doctor warns of a driver that is taken for one that is known" grep -q "^warn  driver: .*$version is taken" "$TEST_DIR/out"
 tell holder exit
