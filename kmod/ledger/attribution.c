@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Whom an allocation counts for: the account of the cgroup and the client of the
- * process that ask for it. The driver's own counts for nobody.
+ * process that ask for it. The driver's own counts for nobody. Which cgroup that is says
+ * attribution_cgroup() in attribution.h; what the driver's own is, kind_for_caller() in
+ * hooks/adapter.h.
  */
 #include <linux/cgroup.h>
 

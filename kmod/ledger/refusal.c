@@ -94,7 +94,7 @@ void umacct_refuse_impossible_locked(struct allocation *alloc)
 
 	lockdep_assert_held(&umacct_ledger_lock);
 	for (at = account_nearest_online(alloc->account); at; at = at->parent) {
-		if (at->settings.hard != UMACCT_UNLIMITED) {
+		if (alloc->bytes > at->settings.hard) {
 			umacct_refuse_hard_locked(alloc, at);
 			return;
 		}
