@@ -180,14 +180,14 @@ std::optional<std::uint64_t> read_device(const Found &found) {
 } // namespace
 
 bool Asked::is_for_umacct() const {
-    return !settings.exact.empty() || !settings.amounts.empty() || device;
+    return !settings.exact.empty() || !settings.amounts.empty() || hard || soft;
 }
 
 Contract Asked::contract(std::uint64_t total, bool from_memory_limit) const {
     Contract contract{.asked = settings.on(total), .memory_limit = {}};
 
-    if (device)
-        contract.asked.hard = std::min(contract.asked.hard.value_or(*device), *device);
+    contract.asked.hard = lower_limit(contract.asked.hard, hard);
+    contract.asked.soft = lower_limit(contract.asked.soft, soft);
     if (from_memory_limit)
         contract.memory_limit = memory_limit;
     return contract;
@@ -205,12 +205,8 @@ Asked read_asked(const std::string &config) {
     const auto limit = read_mib(found, nvidia_limit);
     if (request && limit && *request > *limit)
         throw Error(Failure::usage, fmt::format("{} is above {}", nvidia_request, nvidia_limit));
-    if (limit)
-        asked.settings.amounts.try_emplace(UMACCT_A_ACCOUNT_HARD, Amount{*limit, {}});
-    if (request)
-        asked.settings.amounts.try_emplace(UMACCT_A_ACCOUNT_SOFT, Amount{*request, {}});
-
-    asked.device = read_device(found);
+    asked.hard = lower_limit(limit, read_device(found));
+    asked.soft = request;
     // The kernel's -1, and Kubernetes' 0, are none.
     if (found.memory_limit && *found.memory_limit > 0)
         asked.memory_limit = static_cast<std::uint64_t>(*found.memory_limit);

@@ -27,9 +27,10 @@ constexpr const char *allocated_annotation = "umacct.io/allocated";
 constexpr const char *allocated = "allocated";
 
 struct Asked {
-    /// By annotations; what they don't say, by NVIDIA's variables.
-    WrittenSettings settings;
-    std::optional<std::uint64_t> device; ///< a hard limit, by a CDI device or by kubelet
+    WrittenSettings settings; ///< by annotations
+    /// The lowest of NVIDIA's variable, a CDI device and what kubelet allocated.
+    std::optional<std::uint64_t> hard;
+    std::optional<std::uint64_t> soft; ///< by NVIDIA's variable
     std::optional<std::uint64_t> memory_limit;
 
     /// Somebody asked for something that is umacct's to give.
@@ -37,7 +38,8 @@ struct Asked {
 
     bool has_shares() const { return settings.has_shares(); }
 
-    /// On a machine with so much memory.
+    /// On a machine with so much memory. Of a limit that is asked for in several ways, the lowest
+    /// counts: not all of them need be the same person's.
     Contract contract(std::uint64_t total, bool from_memory_limit) const;
 };
 

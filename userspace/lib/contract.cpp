@@ -50,15 +50,14 @@ std::string_view take_word(std::string_view &text) {
     return word;
 }
 
-/// The limit that says less, of those that say something.
-std::optional<std::uint64_t> lower(const std::optional<std::uint64_t> &a,
-                                   const std::optional<std::uint64_t> &b) {
+} // namespace
+
+std::optional<std::uint64_t> lower_limit(const std::optional<std::uint64_t> &a,
+                                         const std::optional<std::uint64_t> &b) {
     if (a && b)
         return std::min(*a, *b);
     return a ? a : b;
 }
-
-} // namespace
 
 std::string Contract::text() const {
     std::string words;
@@ -108,10 +107,8 @@ AccountChange with_contract(const AccountChange &rule, const Contract &contract,
     const AccountChange &asked = contract.asked;
     AccountChange result = rule;
 
-    result.hard = lower(rule.hard, asked.hard);
-    if (!result.hard)
-        result.hard = contract.memory_limit;
-    result.soft = lower(rule.soft, asked.soft);
+    result.hard = lower_limit(rule.hard ? rule.hard : contract.memory_limit, asked.hard);
+    result.soft = lower_limit(rule.soft, asked.soft);
     if (result.soft && *result.soft != UMACCT_UNLIMITED && result.hard)
         result.soft = std::min(*result.soft, *result.hard);
     if (asked.keep) {

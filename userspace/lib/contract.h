@@ -18,7 +18,8 @@ namespace umacct {
 
 struct Contract {
     AccountChange asked;
-    /// The container's own memory limit, for a hard one where nobody says another.
+    /// The container's own memory limit: what it asks for is at most this where no rule has a hard
+    /// limit.
     std::optional<std::uint64_t> memory_limit;
 
     bool empty() const { return asked.empty() && !memory_limit; }
@@ -32,10 +33,14 @@ struct Contract {
     bool operator==(const Contract &other) const = default;
 };
 
+/// The limit that says less, of those that say something.
+std::optional<std::uint64_t> lower_limit(const std::optional<std::uint64_t> &a,
+                                         const std::optional<std::uint64_t> &b);
+
 /// What a cgroup gets where an administrator's rule says one thing and a container asks for
-/// another: never more than the rule says. Limits are the lower of both. A guarantee is at most
-/// the rule's, or most_keep where no rule has one. A view or charging that either of them has on
-/// is on.
+/// another: never more than the rule says. Limits are the lower of both; where no rule has a hard
+/// limit, the container's memory limit takes its place. A guarantee is at most the rule's, or
+/// most_keep where no rule has one. A view or charging that either of them has on is on.
 AccountChange with_contract(const AccountChange &rule, const Contract &contract,
                             std::uint64_t most_keep);
 

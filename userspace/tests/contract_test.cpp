@@ -51,7 +51,10 @@ TEST(Contract, TheLowerLimitHolds) {
     EXPECT_EQ(hard(5, UMACCT_UNLIMITED), 5U);
     EXPECT_EQ(hard(UMACCT_UNLIMITED, {}, 7), UMACCT_UNLIMITED) << "a rule says that";
     EXPECT_EQ(hard({}, {}, 7), 7U);
-    EXPECT_EQ(hard({}, 9, 7), 9U);
+    EXPECT_EQ(hard({}, 9, 7), 7U) << "who asks does not raise it";
+    EXPECT_EQ(hard({}, UMACCT_UNLIMITED, 7), 7U);
+    EXPECT_EQ(hard({}, 6, 7), 6U);
+    EXPECT_EQ(hard(9, 8, 7), 8U) << "a rule takes its place";
 
     const AccountChange both = with_contract({.soft = 8}, {.asked = {.hard = 4}}, 0);
     EXPECT_EQ(both.soft, 4U) << "no soft limit is above the hard one";

@@ -82,15 +82,20 @@ TEST(Asked, ByNvidiasVariables) {
               "");
 }
 
-TEST(Asked, TheFirstSourceThatSaysIt) {
+TEST(Asked, TheLowestOfAllSources) {
     json config = json::parse(with_env(
         {"NVIDIA_GPU_MEMORY_REQUEST=1024", "NVIDIA_GPU_MEMORY_LIMIT=4096", "UMACCT_CDI_HARD=8g"}));
 
     EXPECT_EQ(asked(config.dump()).asked.hard, 4 * gib);
     config["annotations"]["org.umacct.hard"] = "6g";
-    EXPECT_EQ(asked(config.dump()).asked.hard, 6 * gib);
+    EXPECT_EQ(asked(config.dump()).asked.hard, 4 * gib);
     EXPECT_EQ(asked(config.dump()).asked.soft, gib);
+    config["annotations"]["org.umacct.soft"] = "512m";
+    EXPECT_EQ(asked(config.dump()).asked.soft, 512 * mib);
+    config["annotations"]["org.umacct.hard"] = "3g";
+    EXPECT_EQ(asked(config.dump()).asked.hard, 3 * gib);
     config["annotations"]["org.umacct.hard"] = "12g";
+    config["process"]["env"] = {"UMACCT_CDI_HARD=8g"};
     EXPECT_EQ(asked(config.dump()).asked.hard, 8 * gib) << "a device is not to be exceeded";
     EXPECT_EQ(asked(with_env({"UMACCT_CDI_HARD=8g"})).asked.hard, 8 * gib);
 }
@@ -359,6 +364,22 @@ TEST_F(HookTest, NothingThatATenantWritesRaisesWhatARuleSays) {
     }
 }
 
+TEST_F(HookTest, NothingThatATenantWritesRaisesTheMemoryLimit) {
+    policy("[containers]\nfrom-memory-limit = true\n");
+    for (const std::string &config : raises()) {
+        json with_limit = json::parse(config);
+        fake_.changes.clear();
+        // What the administrator's LimitRange, or who runs an image, has it limited to.
+        with_limit["linux"] = {{"resources", {{"memory", {{"limit", 4 * gib}}}}}};
+        if (run(with_limit.dump()) != 0) {
+            EXPECT_TRUE(fake_.changes.empty()) << "it didn't start: " << config;
+            continue;
+        }
+        ASSERT_TRUE(set(UMACCT_A_ACCOUNT_HARD)) << config;
+        EXPECT_LE(*set(UMACCT_A_ACCOUNT_HARD), 4 * gib) << config;
+    }
+}
+
 TEST_F(HookTest, ASoftLimitThatIsThereAlreadyGivesWay) {
     Account account;
 
@@ -380,7 +401,7 @@ TEST_F(HookTest, AGuaranteeTakesTheAdministratorsWord) {
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_KEEP), gib);
 }
 
-TEST_F(HookTest, TheMemoryLimitWhereNobodySaysAnother) {
+TEST_F(HookTest, TheMemoryLimitWhereNoRuleSaysAnother) {
     const std::string limited = R"({"linux": {"resources": {"memory": {"limit": 67108864}}}})";
 
     EXPECT_EQ(run(limited), 0);
