@@ -54,6 +54,32 @@ TEST(CgroupMount, TheWholeHierarchyIsBetterThanAPart) {
               "/mnt/whole");
 }
 
+TEST(CgroupMount, TheHostsRootInAContainersNamespace) {
+    for (const char *root : {"/..", "/../../../.."}) {
+        const auto mount =
+            find_mount("1 0 0:9 / /sys/fs/cgroup.own ro - cgroup rw\n2 0 0:9 " + std::string(root) +
+                       " /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
+
+        ASSERT_TRUE(mount);
+        EXPECT_EQ(mount->point, "/sys/fs/cgroup");
+        EXPECT_EQ(mount->root, "/");
+    }
+    EXPECT_EQ(find_mount("1 0 0:9 /../b /mnt rw - cgroup2 none rw\n")->root, "/../b");
+    EXPECT_EQ(find_mount("1 0 0:9 /..b /mnt rw - cgroup2 none rw\n")->root, "/..b");
+}
+
+TEST(Cgroups, OfAHostThatAContainerHasMounted) {
+    test::Sandbox sandbox("/../../..");
+    const Cgroups cgroups(sandbox.proc());
+
+    sandbox.add_cgroup("/kubepods.slice/a");
+    EXPECT_EQ(cgroups.directory("/kubepods.slice/a"), sandbox.cgroup_mount() / "kubepods.slice/a");
+    EXPECT_EQ(cgroups.path_of(sandbox.cgroup_mount() / "kubepods.slice"), "/kubepods.slice");
+    std::vector<std::string> seen;
+    cgroups.for_each([&](const std::string &path) { seen.push_back(path); });
+    EXPECT_EQ(seen, (std::vector<std::string>{"/", "/kubepods.slice", "/kubepods.slice/a"}));
+}
+
 TEST(CgroupMount, NoneIsSaid) {
     EXPECT_FALSE(find_mount("33 32 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"));
     EXPECT_FALSE(find_mount("nonsense\n\n"));

@@ -54,6 +54,15 @@ std::optional<std::string> without_prefix(std::string_view path, std::string_vie
     return std::string(path);
 }
 
+/// From a cgroup namespace, what is above its root is "/..", and so on up to the host's root.
+bool is_only_up(std::string_view root) {
+    constexpr std::string_view up = "/..";
+
+    while (root.starts_with(up))
+        root.remove_prefix(up.size());
+    return root.empty();
+}
+
 } // namespace
 
 std::optional<CgroupMount> CgroupMount::find(std::istream &mountinfo) {
@@ -77,6 +86,9 @@ std::optional<CgroupMount> CgroupMount::find(std::istream &mountinfo) {
         CgroupMount mount{.point = unescape(fields[4]),
                           .root = unescape(fields[3]),
                           .recursive_protection = recursive};
+        // Of a container that has the host's hierarchy mounted. The module's paths begin there.
+        if (is_only_up(mount.root))
+            mount.root = "/";
         // A part of the hierarchy may be mounted elsewhere too: the whole of it is better.
         if (!found || (found->root != "/" && mount.root == "/"))
             found = std::move(mount);
