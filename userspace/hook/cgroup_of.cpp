@@ -38,19 +38,22 @@ ContainerCgroup::ContainerCgroup(const Cgroups &cgroups, const std::filesystem::
     : cgroups_(cgroups),
       process_(open((proc / std::to_string(state.pid)).c_str(),
                     O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)) {
-    const std::string own = cgroups.of_self();
-
     if (process_.get() < 0)
         throw Error(failure_of(errno), fmt::format("cannot find its process {}: {}", state.pid,
                                                    std::generic_category().message(errno)));
     inner_ = read_path();
+    path_ = outermost(inner_, state.id);
+    id_ = cgroups.id(path_);
+}
+
+void ContainerCgroup::check_own() const {
+    const std::string runtimes = cgroups_.of_self();
+
     // To set something on the runtime's own would be for all of its containers.
-    if (inner_ == own || is_below(own, inner_))
+    if (inner_ == runtimes || is_below(runtimes, inner_))
         throw Error(Failure::failed,
                     fmt::format("it has no cgroup of its own: it is in {}", printable(inner_)),
                     "without one, nothing can be limited for it alone");
-    path_ = outermost(inner_, state.id);
-    id_ = cgroups.id(path_);
 }
 
 bool ContainerCgroup::is_still_it() const {

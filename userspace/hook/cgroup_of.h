@@ -14,10 +14,12 @@ namespace umacct::hook {
 
 class ContainerCgroup {
 public:
-    /// Throws Error (failed) where the container's process is gone, or is in no cgroup of the
-    /// container's own.
+    /// Throws Error (failed) where the container's process is gone, or its cgroup can't be found.
     ContainerCgroup(const Cgroups &cgroups, const std::filesystem::path &proc,
                     const ContainerState &state);
+
+    /// Throws Error (failed) where that is the runtime's own, or above it.
+    void check_own() const;
 
     const std::string &path() const { return path_; }
 

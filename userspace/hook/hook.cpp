@@ -59,7 +59,7 @@ public:
 
     /// Throws Unenforced, or Error.
     void apply() {
-        if (!asked_.is_for_umacct() && policy_.rules.empty() && !has_memory_limit())
+        if (!is_asked() && policy_.rules.empty())
             return;
         for (int attempt = 0; attempt < attempts; ++attempt) {
             const ContainerCgroup cgroup(machine_.cgroups(), machine_.proc(), state_);
@@ -73,12 +73,18 @@ public:
     }
 
 private:
+    bool is_asked() const { return asked_.is_for_umacct() || has_memory_limit(); }
+
     bool has_memory_limit() const {
         return policy_.containers.from_memory_limit.value_or(false) && asked_.memory_limit;
     }
 
     void apply_to(const ContainerCgroup &cgroup) {
         const Rule *rule = rule_for(cgroup.path());
+
+        if (rule == nullptr && !is_asked())
+            return;
+        cgroup.check_own();
         const std::uint64_t total = total_for(rule);
         const Contract contract = asked_.contract(total, has_memory_limit());
         const AccountChange change = policy_.change(cgroup.path(), rule, total, contract);

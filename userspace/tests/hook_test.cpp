@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
@@ -481,6 +482,14 @@ TEST_F(HookTest, NoCgroupOfItsOwn) {
         EXPECT_EQ(run(hard_40g), 1);
         EXPECT_TRUE(says("it has no cgroup of its own")) << err_;
     }
+        EXPECT_EQ(run("{}"), 0) << err_;
+        policy("[[rule]]\ncgroup='/elsewhere'\nhard='1G'\n");
+        EXPECT_EQ(run("{}"), 0) << "nothing is for it: " << err_;
+        EXPECT_EQ(run(hard_40g), 1);
+        policy(fmt::format("[[rule]]\ncgroup='{}'\nhard='1G'\n", path));
+        EXPECT_EQ(run("{}"), 1) << "a rule can't hold for it alone";
+        EXPECT_TRUE(says("it has no cgroup of its own")) << err_;
+        policy("");
     sandbox_.add_process(pid, "/not/there");
     EXPECT_EQ(run(hard_40g), 1);
     std::filesystem::remove_all(sandbox_.proc() / std::to_string(pid));
