@@ -108,16 +108,15 @@ private:
     }
 
     void set(const ContainerCgroup &cgroup, const Contract &contract, AccountChange change) {
-        Module &module = connection_.loaded();
-
         // umacctd reads it from now on, and has read it before it sets anything once the lock is
-        // ours: what it sets is not more than this.
+        // ours: what it sets is not more than this. It does so for a module that comes later, too.
         if (!contract.empty()) {
             if (const int code = write_contract(machine_.cgroups(), cgroup.path(), contract))
                 throw Error(failure_of(code),
                             fmt::format("cannot keep what it asks for with its cgroup: {}",
                                         std::generic_category().message(code)));
         }
+        Module &module = connection_.loaded();
         const ContractLock lock(machine_.root(), ContractLock::Setter::hook);
         // umacctd may have been there before.
         fit_soft(change, module.account(cgroup.id()).value_or(Account()));

@@ -427,6 +427,8 @@ TEST_F(HookTest, WithoutTheModuleItMayNotStart) {
     policy("[containers]\nwithout-module = 'start'\n");
     EXPECT_EQ(run(hard_40g), 0);
     EXPECT_TRUE(says("it starts without its limits, as the policy has it")) << err_;
+    EXPECT_EQ(contract(), (Contract{.asked = {.hard = 40 * gib}}))
+        << "for a module that comes later";
     policy("[[rule]]\ncgroup='/**'\nhard='1G'\n");
     EXPECT_EQ(run("{}"), 1) << "a rule's limit is one, too";
 }
@@ -481,7 +483,6 @@ TEST_F(HookTest, NoCgroupOfItsOwn) {
         sandbox_.add_process(pid, path);
         EXPECT_EQ(run(hard_40g), 1);
         EXPECT_TRUE(says("it has no cgroup of its own")) << err_;
-    }
         EXPECT_EQ(run("{}"), 0) << err_;
         policy("[[rule]]\ncgroup='/elsewhere'\nhard='1G'\n");
         EXPECT_EQ(run("{}"), 0) << "nothing is for it: " << err_;
@@ -490,6 +491,7 @@ TEST_F(HookTest, NoCgroupOfItsOwn) {
         EXPECT_EQ(run("{}"), 1) << "a rule can't hold for it alone";
         EXPECT_TRUE(says("it has no cgroup of its own")) << err_;
         policy("");
+    }
     sandbox_.add_process(pid, "/not/there");
     EXPECT_EQ(run(hard_40g), 1);
     std::filesystem::remove_all(sandbox_.proc() / std::to_string(pid));
