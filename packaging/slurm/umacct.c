@@ -23,7 +23,8 @@ int slurm_spank_task_exit(spank_t spank, int argc, char **argv)
 	if (spank_get_item(spank, S_JOB_ID, &job) ||
 	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) || ++ended < tasks)
 		return 0;
-	snprintf(command, sizeof(command), "%s %" PRIu32, program, job);
+	/* The step ends after this, also while slurmctld does not answer. */
+	snprintf(command, sizeof(command), "timeout -k 2 10 %s %" PRIu32, program, job);
 	if (system(command))
 		slurm_error("umacct: cannot write down the peak of job %" PRIu32 ": %s failed", job,
 			    program);

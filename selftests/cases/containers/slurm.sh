@@ -100,6 +100,10 @@ is_in_journal() { # NAME
 		grep -q "job $(job_of "$1"): umacct: peak 3[0-3] MiB on node\$"
 }
 
+is_over() { # NAME
+	record "$1" | grep -q 'JobState=COMPLETED'
+}
+
 usage_is_nothing() {
 	[ "$(target / system)" = 0 ]
 }
@@ -158,6 +162,15 @@ END
 check "a job of two steps runs" runas $ALICE sbatch --wait --quiet --chdir=/ --output="/dev/null" --job-name=steps \
 	--mem=${LIMIT}M "$TEST_DIR/steps"
 peak_is steps 20
+
+fifos noted
+step noted --mem=${LIMIT}M rmtool -f "$TEST_DIR/noted" &
+ask noted alloc 1M 10
+check "an administrator comments on a job" scontrol update "JobId=$(job_of noted)" AdminComment=mine
+tell noted exit
+check "a job with an administrator's comment ends" eventually is_over noted
+is "the record of a job has what an administrator wrote" \
+	"$(record noted | sed -n 's/^ *AdminComment=//p')" mine
 
 fifos stopped
 step stopped --mem=${LIMIT}M rmtool -f "$TEST_DIR/stopped" &
