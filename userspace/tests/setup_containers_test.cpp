@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include "lib/host/process.h"
 #include "tests/tool_fixture.h"
 #include "tool/containers/edit.h"
 
@@ -160,6 +161,30 @@ TEST_F(SetupContainers, DockersSettingsKeepTheirOrderAndForm) {
     EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
     EXPECT_EQ(read(settings), text);
     EXPECT_EQ(fs::status(sandbox_.root() / settings).permissions(), fs::perms(0600));
+}
+
+TEST_F(SetupContainers, WhatIsKeptOnlyRootMayRead) {
+    const fs::path record = sandbox_.root() / "var/lib/umacct/setup/docker.json";
+
+    sandbox_.write(settings, R"({"proxies": {"http-proxy": "http://me:secret@proxy"}})");
+    fs::permissions(sandbox_.root() / settings, fs::perms(0600));
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_NE(read("var/lib/umacct/setup/docker.json").find("secret"), std::string::npos);
+    EXPECT_EQ(fs::status(record).permissions(), fs::perms(0600));
+
+    fs::permissions(record, fs::perms(0644));
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_EQ(fs::status(record).permissions(), fs::perms(0600));
+
+    fs::permissions(record, fs::perms(0));
+    if (geteuid() == 0 && seteuid(nobody) != 0)
+        GTEST_SKIP() << "root may read anything";
+    const test::Ran ran = run({"setup"});
+    if (getuid() == 0) {
+        ASSERT_EQ(seteuid(0), 0);
+    }
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out.find("docker: set up;"), std::string::npos) << ran.out;
 }
 
 TEST_F(SetupContainers, DockersDefaultRuntimeIsRunByOurs) {

@@ -13,4 +13,7 @@ int replace_file(const std::filesystem::path &file, const std::string &text);
 /// The same for a file of somebody else's: the new one has the owner and the mode of the old one.
 int replace_file_of_others(const std::filesystem::path &file, const std::string &text);
 
+/// The same for one that only its owner may read, whatever the old one was.
+int replace_private_file(const std::filesystem::path &file, const std::string &text);
+
 } // namespace umacct

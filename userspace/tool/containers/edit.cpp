@@ -97,6 +97,15 @@ void remove_file(const fs::path &file) {
         folder = folder.parent_path();
 }
 
+/// code: 0, or an errno.
+void throw_unless_written(const fs::path &file, int code) {
+    if (code != 0)
+        throw Error(failure_of(code),
+                    fmt::format("cannot write {}: {}", file.string(),
+                                std::generic_category().message(code)),
+                    "it takes root");
+}
+
 void write_edit(const Edit &edit) {
     std::error_code ignored;
     // What a link leads to is what changes.
@@ -105,11 +114,7 @@ void write_edit(const Edit &edit) {
 
     if (!edit.after)
         return remove_file(file);
-    if (const int code = replace_file_of_others(file, *edit.after))
-        throw Error(failure_of(code),
-                    fmt::format("cannot write {}: {}", file.string(),
-                                std::generic_category().message(code)),
-                    "it takes root");
+    throw_unless_written(file, replace_file_of_others(file, *edit.after));
 }
 
 Json text_json(const std::optional<std::string> &text) {
@@ -193,8 +198,14 @@ std::string difference(const Edit &edit) {
     return fmt::format("--- {}\n+++ {}\n{}", name(edit.before), name(edit.after), shown(lines));
 }
 
+bool Record::is_there(const fs::path &root, const std::string &part) {
+    std::error_code ignored;
+
+    return fs::exists(file_of(root, part), ignored);
+}
+
 Record::Record(fs::path root, std::string part)
-    : root_(std::move(root)), part_(std::move(part)), edits_(read_edits(file_of(part_))) {}
+    : root_(std::move(root)), part_(std::move(part)), edits_(read_edits(file_of(root_, part_))) {}
 
 void Record::make(const std::vector<Edit> &edits) {
     const auto others = of_others();
@@ -249,20 +260,21 @@ void Record::forget(const std::vector<Edit> &undoing) {
             write_edit(edit);
     }
     edits_.clear();
-    remove_file(file_of(part_));
+    remove_file(file_of(root_, part_));
 }
 
-fs::path Record::file_of(const std::string &part) const {
-    return root_ / "var/lib/umacct/setup" / (part + ".json");
+fs::path Record::file_of(const fs::path &root, const std::string &part) {
+    return root / "var/lib/umacct/setup" / (part + ".json");
 }
 
 std::vector<Edit> Record::of_others() const {
     std::vector<Edit> all;
     std::error_code error;
+    const fs::path own = file_of(root_, part_);
 
-    for (fs::directory_iterator at(file_of(part_).parent_path(), error), end; !error && at != end;
+    for (fs::directory_iterator at(own.parent_path(), error), end; !error && at != end;
          at.increment(error)) {
-        if (at->path() == file_of(part_) || at->path().extension() != ".json")
+        if (at->path() == own || at->path().extension() != ".json")
             continue;
         for (Edit &edit : read_edits(at->path()))
             all.push_back(std::move(edit));
@@ -278,8 +290,9 @@ void Record::write() const {
                          {"before", text_json(edit.before)},
                          {"after", text_json(edit.after)},
                          {"shared", edit.shared}});
-    write_edit(
-        {.file = file_of(part_), .before = {}, .after = Json{{"files", files}}.dump(2) + "\n"});
+    // It has whole files of others', which may have passwords in them.
+    const fs::path file = file_of(root_, part_);
+    throw_unless_written(file, replace_private_file(file, Json{{"files", files}}.dump(2) + "\n"));
 }
 
 } // namespace umacct::containers

@@ -28,9 +28,12 @@ std::optional<std::string> read_text(const std::filesystem::path &file);
 /// What the edit changes, line by line, as diff -u has it.
 std::string difference(const Edit &edit);
 
-/// What was done for a part, below root.
+/// What was done for a part, below root. Only root may read it: files of others' are in it.
 class Record {
 public:
+    /// Whether anything was, which anybody may ask.
+    static bool is_there(const std::filesystem::path &root, const std::string &part);
+
     /// part: what it is called. Throws Error where the record can't be read.
     Record(std::filesystem::path root, std::string part);
 
@@ -50,7 +53,8 @@ public:
     void forget(const std::vector<Edit> &undoing);
 
 private:
-    std::filesystem::path file_of(const std::string &part) const;
+    static std::filesystem::path file_of(const std::filesystem::path &root,
+                                         const std::string &part);
     /// What other parts have in their records.
     std::vector<Edit> of_others() const;
     void write() const;

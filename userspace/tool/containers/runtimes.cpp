@@ -147,7 +147,7 @@ const Runtime *find_runtime(std::string_view name) {
 }
 
 bool is_set_up(const Runtime &runtime, const fs::path &root) {
-    return Record(root, runtime.name).is_there();
+    return Record::is_there(root, runtime.name);
 }
 
 std::vector<Edit> to_set_up(const Runtime &runtime, const Place &place) {
