@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,26 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char *settings = "etc/docker/daemon.json";
+constexpr const char *containerd = "etc/containerd/config.toml";
+constexpr const char *base = "etc/containerd/umacct-base.json";
+
+/// As Debian has it, with something of an administrator's.
+constexpr const char *some_settings = R"(version = 2
+
+[plugins]
+  [plugins."io.containerd.grpc.v1.cri"]
+    # ours
+    sandbox_image = "here/pause:1"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]  # as ever
+      runtime_type = "io.containerd.runc.v2"
+      pod_annotations = ["a.example/*"] # theirs
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = true
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata]
+      runtime_type = "io.containerd.kata.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
+      BinaryName = "/usr/bin/nvidia-container-runtime"
+)";
 
 class SetupContainers : public test::ToolFixture {
 protected:
@@ -229,6 +250,30 @@ TEST_F(SetupContainers, WhatSomebodyChangedSinceStays) {
     EXPECT_EQ(parsed(settings), (json{{"debug", true}}));
 }
 
+TEST_F(SetupContainers, WhatHasNothingOfOursStaysAsItIsWritten) {
+    const std::string docker = "{\"debug\":true,\n\n   \"data-root\":  \"/srv\"}";
+    sandbox_.write(settings, docker);
+    sandbox_.write(containerd, "version = 2 # by hand\n");
+    for (const char *part : {"docker", "containerd"})
+        EXPECT_EQ(run({"setup", part}).code, 0);
+    sandbox_.write(settings, docker);
+    sandbox_.write(containerd, "version = 2 # by hand\n");
+    for (const char *part : {"docker", "containerd"})
+        EXPECT_EQ(run({"setup", part, "--undo"}).code, 0);
+    EXPECT_EQ(read(settings), docker);
+    EXPECT_EQ(read(containerd), "version = 2 # by hand\n");
+
+    // There was none, and somebody wrote one instead of ours.
+    for (const auto &[part, file, text] :
+         {std::tuple("docker", settings, "{ }"), {"containerd", containerd, "version  = 2"}}) {
+        fs::remove(sandbox_.root() / file);
+        EXPECT_EQ(run({"setup", part}).code, 0);
+        sandbox_.write(file, text);
+        EXPECT_EQ(run({"setup", part, "--undo"}).code, 0);
+        EXPECT_EQ(read(file), text);
+    }
+}
+
 TEST_F(SetupContainers, WhatDockerCouldNotReadIsLeftAlone) {
     for (const char *text : {"{", "[]", R"({"runtimes": 5})", R"({"default-runtime": "other"})",
                              R"({"features": []})"}) {
@@ -242,27 +287,6 @@ TEST_F(SetupContainers, WhatDockerCouldNotReadIsLeftAlone) {
     EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
     EXPECT_EQ(read(settings), " \n");
 }
-
-constexpr const char *containerd = "etc/containerd/config.toml";
-constexpr const char *base = "etc/containerd/umacct-base.json";
-
-/// As Debian has it, with something of an administrator's.
-constexpr const char *some_settings = R"(version = 2
-
-[plugins]
-  [plugins."io.containerd.grpc.v1.cri"]
-    # ours
-    sandbox_image = "here/pause:1"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]  # as ever
-      runtime_type = "io.containerd.runc.v2"
-      pod_annotations = ["a.example/*"] # theirs
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        SystemdCgroup = true
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata]
-      runtime_type = "io.containerd.kata.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
-      BinaryName = "/usr/bin/nvidia-container-runtime"
-)";
 
 TEST_F(SetupContainers, ContainerdsContainersAreMadeWithTheHook) {
     sandbox_.write(containerd, some_settings);

@@ -467,6 +467,8 @@ public:
         }
     }
 
+    bool is_empty() const { return wanted_ == now_; }
+
     const toml::table &wanted() const { return wanted_; }
 
     std::string text() const { return first_that_means(wanted_, {patched(text_, patches_)}); }
@@ -581,6 +583,8 @@ std::optional<std::string> containerd_without_umacct(const std::string &now, con
 
     taken.from(cri_of_1);
     taken.from(cri_of_2);
+    if (taken.is_empty())
+        return now;
     if (!made.before && (taken.wanted().empty() ||
                          (taken.wanted().size() == 1 && taken.wanted().contains("version"))))
         return std::nullopt;

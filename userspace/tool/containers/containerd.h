@@ -16,7 +16,8 @@ namespace umacct::containers {
 /// Throws Error where containerd isn't installed, or its configuration can't be understood.
 std::vector<Edit> containerd_settings(const std::filesystem::path &root, const std::string &hook);
 
-/// Of a file that was changed since; empty where nothing is left.
+/// Of a file that was changed since; as it is where it has nothing of ours, empty where nothing is
+/// left.
 std::optional<std::string> containerd_without_umacct(const std::string &now, const Edit &made);
 
 } // namespace umacct::containers

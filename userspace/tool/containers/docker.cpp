@@ -108,7 +108,8 @@ Edit docker_settings(const std::filesystem::path &root, const std::string &runti
 }
 
 std::optional<std::string> docker_without_umacct(const std::string &now, const Edit &made) {
-    Json settings = parse(made.file, now);
+    const Json all = parse(made.file, now);
+    Json settings = all;
     const Json before = parse(made.file, made.before.value_or(""));
     // What we added goes, and with it what would be empty and wasn't there.
     const auto take_out = [&](const char *key, const char *member) {
@@ -130,6 +131,8 @@ std::optional<std::string> docker_without_umacct(const std::string &now, const E
             settings.erase(default_runtime);
     }
     take_out(features, "cdi");
+    if (settings == all)
+        return now;
     if (settings.empty() && !made.before)
         return std::nullopt;
     return text_of(settings, now);

@@ -14,7 +14,8 @@ namespace umacct::containers {
 /// runtime: where umacct-runtime is installed. Throws Error where the file is no JSON object.
 Edit docker_settings(const std::filesystem::path &root, const std::string &runtime);
 
-/// Of a file that was changed since; empty where nothing is left.
+/// Of a file that was changed since; as it is where it has nothing of ours, empty where nothing is
+/// left.
 std::optional<std::string> docker_without_umacct(const std::string &now, const Edit &made);
 
 } // namespace umacct::containers
