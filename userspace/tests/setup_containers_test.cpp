@@ -274,6 +274,45 @@ TEST_F(SetupContainers, WhatHasNothingOfOursStaysAsItIsWritten) {
     }
 }
 
+TEST_F(SetupContainers, WhatWasAddedBetweenTwoSetupsStays) {
+    const std::string added =
+        "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.crun]\n"
+        "runtime_type = 'io.containerd.runc.v2'\n"
+        "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.crun.options]\n"
+        "BinaryName = '/usr/bin/crun'\n"
+        "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.plain]\n"
+        "runtime_type = 'io.containerd.runc.v2'\n";
+    sandbox_.write(containerd, some_settings);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    sandbox_.write(containerd, read(containerd) + added);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    std::string wanted = some_settings;
+    wanted.replace(wanted.find(R"(["a.example/*"])"), 15, R"([ "a.example/*" ])");
+    EXPECT_EQ(read(containerd), wanted + added);
+    EXPECT_FALSE(exists(base));
+
+    // The same without the second setup: what we didn't write stays.
+    sandbox_.write(containerd, some_settings);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    sandbox_.write(containerd, read(containerd) + added);
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    EXPECT_EQ(read(containerd), wanted + added);
+
+    sandbox_.write(settings, "{\"debug\": false}");
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    json more = parsed(settings);
+    more["default-runtime"] = "nvidia";
+    more["runtimes"]["nvidia"] = {{"path", "nvidia-container-runtime"}};
+    sandbox_.write(settings, more.dump());
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    EXPECT_EQ(parsed(settings),
+              (json{{"debug", false},
+                    {"default-runtime", "nvidia"},
+                    {"runtimes", {{"nvidia", {{"path", "nvidia-container-runtime"}}}}}}));
+}
+
 TEST_F(SetupContainers, WhatDockerCouldNotReadIsLeftAlone) {
     for (const char *text : {"{", "[]", R"({"runtimes": 5})", R"({"default-runtime": "other"})",
                              R"({"features": []})"}) {

@@ -478,10 +478,12 @@ private:
         const toml::table *const was = find(before_, path);
         const auto base = (*find(now_, path))[base_spec].value<std::string>();
 
-        if (base && base->starts_with(base_prefix))
-            put_back(path, base_spec, was == nullptr ? nullptr : was->get(base_spec));
         for (const Passed &each : passed)
             without_patterns(path, each, was == nullptr ? nullptr : was->get(each.key));
+        // A runtime that was added since is somebody's own.
+        if (!base || !base->starts_with(base_prefix))
+            return;
+        put_back(path, base_spec, was == nullptr ? nullptr : was->get(base_spec));
         // Unless somebody has put more into a table that we made, it goes.
         const toml::table &left = *find(wanted_, path);
         if (left.contains(runtime_type) &&

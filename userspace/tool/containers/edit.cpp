@@ -207,7 +207,7 @@ bool Record::is_there(const fs::path &root, const std::string &part) {
 Record::Record(fs::path root, std::string part)
     : root_(std::move(root)), part_(std::move(part)), edits_(read_edits(file_of(root_, part_))) {}
 
-void Record::make(const std::vector<Edit> &edits) {
+void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
     const auto others = of_others();
 
     for (const Edit &edit : edits) {
@@ -221,9 +221,9 @@ void Record::make(const std::vector<Edit> &edits) {
             if (other != others.end())
                 edits_.back().before = other->before;
         } else if (edit.changes()) {
-            // Somebody changed it since, and took ours out.
+            // Somebody changed it since, and may have left ours in it.
             if (edit.shared && edit.before != known->after)
-                known->before = edit.before;
+                known->before = edit.before ? take_out(*edit.before, *known) : std::nullopt;
             known->after = edit.after;
         }
     }

@@ -39,14 +39,17 @@ public:
 
     bool is_there() const { return !edits_.empty(); }
 
-    /// Makes the edits, and remembers them: a file that is in the record already stays there as it
-    /// was before the first time. Throws Error; the record says then what was done.
-    void make(const std::vector<Edit> &edits);
-
-    /// What undoing changes. take_out: of a shared file that somebody changed since, the text
-    /// without what is ours; empty where nothing is left of it.
+    /// Of a shared file that somebody changed since, the text without what is ours; empty where
+    /// nothing is left of it.
     using TakeOut =
         std::function<std::optional<std::string>(const std::string &now, const Edit &made)>;
+
+    /// Makes the edits, and remembers them: a file that is in the record already stays there as it
+    /// was before the first time, or, where somebody changed it since, as it would be without what
+    /// is ours. Throws Error; the record says then what was done.
+    void make(const std::vector<Edit> &edits, const TakeOut &take_out);
+
+    /// What undoing changes.
     std::vector<Edit> undoing(const TakeOut &take_out) const;
 
     /// Makes these edits, and forgets all that was done. Throws Error.

@@ -161,7 +161,7 @@ std::vector<Edit> to_undo(const Runtime &runtime, const fs::path &root) {
 }
 
 void set_up(const Runtime &runtime, const fs::path &root, const std::vector<Edit> &edits) {
-    Record(root, runtime.name).make(edits);
+    Record(root, runtime.name).make(edits, runtime.take_out);
 }
 
 void undo(const Runtime &runtime, const fs::path &root, const std::vector<Edit> &edits) {
