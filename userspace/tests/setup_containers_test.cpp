@@ -216,8 +216,53 @@ TEST_F(SetupContainers, DockersDefaultRuntimeIsRunByOurs) {
     const json after = parsed(settings);
     EXPECT_EQ(after["runtimes"]["umacct"]["runtimeArgs"],
               (json{"--umacct-runtime=nvidia-container-runtime", "-x"}));
-    EXPECT_TRUE(after["runtimes"].contains("nvidia"));
+    EXPECT_EQ(after["runtimes"]["nvidia"], after["runtimes"]["umacct"]);
     EXPECT_EQ(after["features"]["cdi"], false) << "somebody chose that";
+}
+
+TEST_F(SetupContainers, WhicheverRuntimeDockerIsAskedForIsRunByOurs) {
+    const json before{
+        {"runtimes",
+         {{"nvidia", {{"path", "nvidia-container-runtime"}}},
+          {"crun", {{"path", "/usr/bin/crun"}, {"runtimeArgs", {"-x"}}}},
+          {"bare", {{"path", "/usr/bin/bare"}, {"runtimeArgs", json::array()}}},
+          {"kata", {{"runtimeType", "io.containerd.kata.v2"}}},
+          {"own", {{"path", "/opt/umacct-runtime"}, {"runtimeArgs", {"--umacct-runtime=x"}}}}}}};
+    const std::string ours = "/usr/lib/umacct/umacct-runtime";
+    sandbox_.write(settings, before.dump());
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    const json runtimes = parsed(settings)["runtimes"];
+    EXPECT_EQ(runtimes["umacct"], (json{{"path", ours}}));
+    EXPECT_EQ(
+        runtimes["nvidia"],
+        (json{{"path", ours}, {"runtimeArgs", {"--umacct-runtime=nvidia-container-runtime"}}}));
+    EXPECT_EQ(runtimes["crun"],
+              (json{{"path", ours}, {"runtimeArgs", {"--umacct-runtime=/usr/bin/crun", "-x"}}}));
+    EXPECT_EQ(runtimes["kata"], before["runtimes"]["kata"]) << "no program that could be run";
+    EXPECT_EQ(runtimes["own"]["runtimeArgs"], (json{"--umacct-runtime=x"}));
+
+    const auto after = tree();
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_EQ(tree(), after) << "once more changes nothing";
+
+    // nvidia-ctk sets its own again, and an administrator adds to what ours is told.
+    json changed = parsed(settings);
+    changed["runtimes"]["nvidia"] = {{"path", "nvidia-container-runtime"}, {"args", json::array()}};
+    changed["runtimes"]["umacct"]["runtimeArgs"] = {"--umacct-instead-of-nvidia"};
+    changed["runtimes"]["crun"]["runtimeArgs"].push_back("--umacct-instead-of-nvidia");
+    sandbox_.write(settings, changed.dump(2));
+    EXPECT_EQ(run({"setup", "docker"}).code, 0);
+    EXPECT_EQ(parsed(settings)["runtimes"]["nvidia"]["path"], ours);
+    EXPECT_EQ(parsed(settings)["runtimes"]["umacct"], changed["runtimes"]["umacct"]);
+
+    changed = parsed(settings);
+    changed["debug"] = true;
+    sandbox_.write(settings, changed.dump());
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).code, 0);
+    json wanted = before;
+    wanted["debug"] = true;
+    wanted["runtimes"]["nvidia"]["args"] = json::array();
+    EXPECT_EQ(parsed(settings), wanted);
 }
 
 TEST_F(SetupContainers, WhatSomebodyChangedSinceStays) {

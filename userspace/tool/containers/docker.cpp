@@ -17,6 +17,10 @@ constexpr const char *name = "umacct";
 constexpr const char *runtimes = "runtimes";
 constexpr const char *default_runtime = "default-runtime";
 constexpr const char *features = "features";
+constexpr const char *path_key = "path";
+constexpr const char *arguments = "runtimeArgs";
+constexpr const char *own_options = "--umacct-";
+constexpr const char *real_runtime = "--umacct-runtime=";
 
 /// Of its first member; as Docker's own examples are where there is none.
 int indentation_of(const std::string &text) {
@@ -62,24 +66,79 @@ std::string text_of(const Json &settings, const std::string &before) {
            (before.empty() || before.ends_with('\n') ? "\n" : "");
 }
 
-/// What umacct-runtime runs: what was run before.
-Json runtime_of(const Json &settings, const std::string &runtime) {
-    const auto which = settings.find(default_runtime);
-    const auto known = settings.find(runtimes);
-    Json ours{{"path", runtime}};
+std::optional<std::string> path_of(const Json &entry) {
+    const auto path = entry.is_object() ? entry.find(path_key) : entry.end();
 
-    if (which == settings.end() || !which->is_string() || *which == "runc" || *which == name)
-        return ours;
-    if (known == settings.end() || !known->is_object() || !known->contains(*which) ||
-        !known->at(which->get<std::string>()).contains("path"))
+    return path != entry.end() && path->is_string() ? std::optional(path->get<std::string>())
+                                                    : std::nullopt;
+}
+
+/// Wherever it is installed.
+bool is_run_by_ours(const Json &entry) {
+    const auto path = path_of(entry);
+
+    return path && std::filesystem::path(*path).filename() == "umacct-runtime";
+}
+
+/// That runtime, run by umacct's: before its own arguments, umacct's has the program.
+Json wrapped(Json entry, const std::string &path, const std::string &runtime) {
+    if (!is_run_by_ours(entry)) {
+        Json words = Json::array({fmt::format("{}{}", real_runtime, path)});
+
+        if (const auto own = entry.find(arguments); own != entry.end())
+            words.insert(words.end(), own->begin(), own->end());
+        entry[arguments] = std::move(words);
+    }
+    entry[path_key] = runtime;
+    return entry;
+}
+
+/// As it was before; had: whether it had arguments, of which none may be left now.
+Json unwrapped(Json entry, bool had) {
+    Json words = Json::array();
+
+    for (const Json &word : entry[arguments]) {
+        const std::string text = word.is_string() ? word.get<std::string>() : "";
+
+        if (text.starts_with(real_runtime))
+            entry[path_key] = text.substr(std::string_view(real_runtime).size());
+        else if (!text.starts_with(own_options))
+            words.push_back(word);
+    }
+    if (words.empty() && !had)
+        entry.erase(arguments);
+    else
+        entry[arguments] = std::move(words);
+    return entry;
+}
+
+/// The runtime of that name; null where there is none.
+Json entry_of(const Json &settings, const std::string &key) {
+    const auto known = settings.find(runtimes);
+
+    return known != settings.end() && known->contains(key) ? known->at(key) : Json();
+}
+
+/// Its runtime umacct, which runs what was the default before.
+Json default_of(const Json &settings, const std::string &runtime) {
+    const auto which = settings.find(default_runtime);
+
+    if (which == settings.end() || !which->is_string() || *which == "runc")
+        return {{path_key, runtime}};
+    const Json before = entry_of(settings, which->get<std::string>());
+    const auto path = path_of(before);
+    // Whoever has more for umacct's to do told it there.
+    if (*which == name)
+        return path ? wrapped(before, *path, runtime) : Json{{path_key, runtime}};
+    if (!path)
         throw Error(Failure::failed,
                     fmt::format("the default runtime '{}' has no path: umacct's can't run it",
                                 which->get<std::string>()),
                     "give it one in 'runtimes', or have containers ask by CDI: umacct setup cdi");
-    const Json &before = known->at(which->get<std::string>());
-    ours["runtimeArgs"] = {fmt::format("--umacct-runtime={}", before["path"].get<std::string>())};
-    if (const auto arguments = before.find("runtimeArgs"); arguments != before.end())
-        ours["runtimeArgs"].insert(ours["runtimeArgs"].end(), arguments->begin(), arguments->end());
+    const Json all = wrapped(before, *path, runtime);
+    Json ours{{path_key, all[path_key]}};
+    if (all.contains(arguments))
+        ours[arguments] = all[arguments];
     return ours;
 }
 
@@ -90,20 +149,22 @@ Edit docker_settings(const std::filesystem::path &root, const std::string &runti
     edit.before = read_text(edit.file);
     const std::string before = edit.before.value_or("");
     Json settings = parse(edit.file, before);
+    const Json all = settings;
 
-    if (settings.value(default_runtime, "") == name && settings.contains(runtimes) &&
-        settings[runtimes].contains(name)) {
-        edit.after = edit.before;
-        return edit;
+    const Json ours = default_of(settings, runtime);
+    Json &known = object_in(settings, runtimes, edit.file);
+    known[name] = ours;
+    // Any of them may be asked for: docker run --runtime nvidia.
+    for (auto &[each, entry] : known.items()) {
+        if (const auto path = path_of(entry); path && each != name)
+            entry = wrapped(entry, *path, runtime);
     }
-    const Json ours = runtime_of(settings, runtime);
-    object_in(settings, runtimes, edit.file)[name] = ours;
     settings[default_runtime] = name;
     // From 25 to 28 Docker has CDI where it is asked to; before, the word says nothing to it.
     Json &with_features = object_in(settings, features, edit.file);
     if (!with_features.contains("cdi"))
         with_features["cdi"] = true;
-    edit.after = text_of(settings, before);
+    edit.after = settings == all ? edit.before : text_of(settings, before);
     return edit;
 }
 
@@ -124,6 +185,18 @@ std::optional<std::string> docker_without_umacct(const std::string &now, const E
     };
 
     take_out(runtimes, name);
+    if (settings.contains(runtimes)) {
+        for (auto &[each, entry] : settings[runtimes].items()) {
+            const Json was = entry_of(before, each);
+
+            if (each == name || !is_run_by_ours(entry))
+                continue;
+            if (is_run_by_ours(was))
+                entry[path_key] = was[path_key];
+            else
+                entry = unwrapped(entry, was.is_object() && was.contains(arguments));
+        }
+    }
     if (settings.value(default_runtime, "") == name) {
         if (before.contains(default_runtime))
             settings[default_runtime] = before[default_runtime];

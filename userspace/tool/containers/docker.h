@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// Docker's daemon.json: a runtime of umacct's, which runs the one that was the default, and is
-/// the default.
+/// the default. It runs each other one that the file has a program for, too.
 #pragma once
 
 #include <filesystem>
