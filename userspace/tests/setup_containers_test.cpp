@@ -48,6 +48,8 @@ constexpr const char *some_settings = R"(version = 2
 class SetupContainers : public test::ToolFixture {
 protected:
     SetupContainers() {
+        fs::create_directories(sandbox_.root() / "etc");
+        fs::create_directories(sandbox_.root() / "var/lib");
         sandbox_.write("usr/lib/umacct/umacct-hook", "");
         sandbox_.write("usr/lib/umacct/umacct-runtime", "");
         sandbox_.write("usr/bin/ctr", R"(#!/bin/sh
@@ -120,6 +122,29 @@ TEST_F(SetupContainers, UndoingLeavesNothing) {
         EXPECT_EQ(tree(), before) << part;
         EXPECT_NE(run({"setup", part, "--undo"}).out.find("was not set up"), std::string::npos);
     }
+}
+
+TEST_F(SetupContainers, FoldersThatWereThereStay) {
+    for (const char *folder : {"etc/docker", "etc/cdi", "etc/containerd",
+                               "etc/containers/containers.conf.d", "etc/crio"})
+        fs::create_directories(sandbox_.root() / folder);
+    const auto before = tree();
+
+    for (const char *part : {"podman", "crio", "docker", "containerd", "cdi"})
+        EXPECT_EQ(run({"setup", part}).code, 0) << part;
+    for (const char *part : {"crio", "podman", "containerd", "docker", "cdi"})
+        EXPECT_EQ(run({"setup", part, "--undo"}).code, 0) << part;
+    EXPECT_EQ(tree(), before);
+
+    // Somebody removes a folder, and it is set up again.
+    fs::remove_all(sandbox_.root() / "etc/cdi");
+    const auto without = tree();
+    sandbox_.write("etc/cdi/nvidia.json", "");
+    EXPECT_EQ(run({"setup", "cdi"}).code, 0);
+    fs::remove_all(sandbox_.root() / "etc/cdi");
+    EXPECT_EQ(run({"setup", "cdi"}).code, 0);
+    EXPECT_EQ(run({"setup", "cdi", "--undo"}).code, 0);
+    EXPECT_EQ(tree(), without);
 }
 
 TEST_F(SetupContainers, WhatTwoShareGoesWithTheLast) {

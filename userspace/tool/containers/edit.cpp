@@ -24,7 +24,6 @@ namespace {
 /// Above this, what differs is not looked for line by line.
 constexpr std::size_t most_pairs_of_lines = 4'000'000;
 
-constexpr int most_folders = 3;
 constexpr std::size_t context = 3; ///< lines that are shown before and after one that differs
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -83,7 +82,8 @@ private:
     std::vector<std::size_t> counts_;
 };
 
-void remove_file(const fs::path &file) {
+/// folders: those that go with it where they are empty.
+void remove_file(const fs::path &file, const std::vector<fs::path> &folders) {
     std::error_code error;
 
     fs::remove(file, error);
@@ -91,10 +91,19 @@ void remove_file(const fs::path &file) {
         throw Error(failure_of(error.value()),
                     fmt::format("cannot remove {}: {}", file.string(), error.message()),
                     "it takes root");
-    // Folders that are empty then were made for it. The first that isn't ends this.
-    fs::path folder = file.parent_path();
-    for (int above = 0; above < most_folders && fs::remove(folder, error); ++above)
-        folder = folder.parent_path();
+    for (const fs::path &folder : folders)
+        fs::remove(folder, error); // one that isn't empty stays
+}
+
+/// Those that have to be made for it, the lowest first.
+std::vector<fs::path> missing_folders(const fs::path &file) {
+    std::vector<fs::path> folders;
+    std::error_code ignored;
+
+    for (fs::path folder = file.parent_path();
+         folder.has_relative_path() && !fs::exists(folder, ignored); folder = folder.parent_path())
+        folders.push_back(folder);
+    return folders;
 }
 
 /// code: 0, or an errno.
@@ -113,7 +122,7 @@ void write_edit(const Edit &edit) {
         fs::is_symlink(edit.file, ignored) ? fs::canonical(edit.file, ignored) : edit.file;
 
     if (!edit.after)
-        return remove_file(file);
+        return remove_file(file, edit.folders);
     throw_unless_written(file, replace_file_of_others(file, *edit.after));
 }
 
@@ -134,11 +143,14 @@ std::vector<Edit> read_edits(const fs::path &file) {
     try {
         const Json record = Json::parse(*text);
 
-        for (const Json &each : record.at("files"))
+        for (const Json &each : record.at("files")) {
             edits.push_back({.file = each.at("file").get<std::string>(),
                              .before = text_of(each.at("before")),
                              .after = text_of(each.at("after")),
                              .shared = each.at("shared").get<bool>()});
+            for (const Json &folder : each.value("folders", Json::array()))
+                edits.back().folders.emplace_back(folder.get<std::string>());
+        }
     } catch (const Json::exception &error) {
         throw Error(Failure::failed,
                     fmt::format("{} is no record of umacct's: {}", file.string(), error.what()),
@@ -213,18 +225,25 @@ void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
     for (const Edit &edit : edits) {
         const auto known = std::ranges::find(edits_, edit.file, &Edit::file);
         const auto other = std::ranges::find(others, edit.file, &Edit::file);
+        auto folders = missing_folders(edit.file);
 
         // What is written down first can be undone, whatever comes then.
         if (known == edits_.end()) {
             edits_.push_back(edit);
+            edits_.back().folders = std::move(folders);
             // Another part made it; undone last, this one leaves what there was before both.
-            if (other != others.end())
+            if (other != others.end()) {
                 edits_.back().before = other->before;
+                edits_.back().folders = other->folders;
+            }
         } else if (edit.changes()) {
             // Somebody changed it since, and may have left ours in it.
             if (edit.shared && edit.before != known->after)
                 known->before = edit.before ? take_out(*edit.before, *known) : std::nullopt;
             known->after = edit.after;
+            // Somebody removed some since, with the file.
+            if (folders.size() > known->folders.size())
+                known->folders = std::move(folders);
         }
     }
     write();
@@ -249,7 +268,8 @@ std::vector<Edit> Record::undoing(const TakeOut &take_out) const {
         undoing.push_back({.file = made.file,
                            .before = std::move(now),
                            .after = std::move(after),
-                           .shared = made.shared});
+                           .shared = made.shared,
+                           .folders = made.folders});
     }
     return undoing;
 }
@@ -260,7 +280,8 @@ void Record::forget(const std::vector<Edit> &undoing) {
             write_edit(edit);
     }
     edits_.clear();
-    remove_file(file_of(root_, part_));
+    const fs::path file = file_of(root_, part_);
+    remove_file(file, {file.parent_path(), file.parent_path().parent_path()});
 }
 
 fs::path Record::file_of(const fs::path &root, const std::string &part) {
@@ -285,11 +306,17 @@ std::vector<Edit> Record::of_others() const {
 void Record::write() const {
     Json files = Json::array();
 
-    for (const Edit &edit : edits_)
+    for (const Edit &edit : edits_) {
+        Json folders = Json::array();
+
+        for (const fs::path &folder : edit.folders)
+            folders.push_back(folder.string());
         files.push_back({{"file", edit.file.string()},
                          {"before", text_json(edit.before)},
                          {"after", text_json(edit.after)},
-                         {"shared", edit.shared}});
+                         {"shared", edit.shared},
+                         {"folders", std::move(folders)}});
+    }
     // It has whole files of others', which may have passwords in them.
     const fs::path file = file_of(root_, part_);
     throw_unless_written(file, replace_private_file(file, Json{{"files", files}}.dump(2) + "\n"));

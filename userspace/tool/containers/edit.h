@@ -18,6 +18,9 @@ struct Edit {
     std::optional<std::string> before; ///< empty: there is none
     std::optional<std::string> after;  ///< empty: there shall be none
     bool shared = false;               ///< it is somebody else's, with something of ours in it
+    /// In the record: those that were made for it, the lowest first. Where they are empty, they go
+    /// with it.
+    std::vector<std::filesystem::path> folders = {};
 
     bool changes() const { return before != after; }
 };
