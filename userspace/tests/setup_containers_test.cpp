@@ -124,6 +124,15 @@ TEST_F(SetupContainers, UndoingLeavesNothing) {
     }
 }
 
+/// debian/umacct.prerm reads it.
+TEST_F(SetupContainers, UndoingSaysWhatIsToBeRestarted) {
+    for (const char *part : {"crio", "docker", "containerd"}) {
+        run({"setup", part});
+        const std::string out = run({"setup", part, "--undo"}).out;
+        EXPECT_TRUE(out.ends_with(std::string("\nsystemctl restart ") + part + "\n")) << out;
+    }
+}
+
 TEST_F(SetupContainers, FoldersThatWereThereStay) {
     for (const char *folder : {"etc/docker", "etc/cdi", "etc/containerd",
                                "etc/containers/containers.conf.d", "etc/crio"})

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# prerm.sh PRERM: whether the removal of Debian's package undoes what is set up, and says what is
+# to be restarted.
+
+set -euo pipefail
+prerm=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+stand_in() { # PROGRAM: with what it does on standard input
+	{
+		printf '#!/bin/sh\necho "%s $*" >>"%s/calls"\n' "$1" "$work"
+		cat
+	} >"$work/$1"
+	chmod 755 "$work/$1"
+}
+
+# As the tool says it, of what is in $work/parts alone.
+stand_in umacct <<END
+[ "\$1 \$3" = "setup --undo" ] || exit 0
+grep -qx "\$2" "$work/parts" || { echo "\$2 was not set up"; exit 0; }
+echo "put back /etc/cdi/umacct-memory.json"
+case \$2 in docker | containerd | crio) echo "systemctl restart \$2" ;; esac
+END
+stand_in deb-systemd-invoke </dev/null
+
+removes() { # PART...: what the script says of the services, by a word for each
+	: >"$work/calls"
+	printf '%s\n' "$@" >"$work/parts"
+	PATH=$work:$PATH sh "$prerm" remove 2>&1 |
+		sed -n "s/.*'systemctl restart \(.*\)'.*/restart \1/p; s/.*create them again.*/again/p" |
+		paste -sd ' '
+}
+
+is() { # WHAT VALUE EXPECTED
+	[[ $2 == "$3" ]] || { echo "not ok - $1: '$2', not '$3'"; failed=1; }
+}
+
+is "nothing is set up" "$(removes none)" ""
+is "each part is undone" "$(grep -c 'setup .* --undo' "$work/calls")" 6
+is "Podman has nothing to restart" "$(removes podman cdi)" ""
+is "containerd and CRI-O have to be restarted" "$(removes crio containerd)" \
+	"restart crio restart containerd"
+is "Docker has to be restarted, and its containers made again" "$(removes docker)" \
+	"restart docker again"
+: >"$work/calls"
+PATH=$work:$PATH sh "$prerm" upgrade 1
+is "an upgrade undoes nothing" "$(cat "$work/calls")" ""
+[[ $failed -ne 0 ]] || echo "ok - removal"
+exit $failed
