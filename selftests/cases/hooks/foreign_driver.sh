@@ -99,7 +99,7 @@ is "a limit holds to the block with a driver that is taken for one that is known
 umacct >"$TEST_DIR/out"
 check "the tool warns of a driver that is treated as one that is known" grep -q "^warning: .*$version is treated as series $known" "$TEST_DIR/out"
 umacct doctor >"$TEST_DIR/out"
-check "the doctor warns of a driver that is taken for one that is known" grep -q "^warn  driver: .*$version is taken" "$TEST_DIR/out"
+check "the doctor warns of a driver that is taken for one that is known" grep -q "^warn  driver: .*$version is treated" "$TEST_DIR/out"
 tell holder exit
 gone "$pid"
 rmmod nvidia
