@@ -152,7 +152,16 @@ void Exporter::run() {
     for (const FileDescriptor &socket : sockets_)
         take(socket.get());
     close_overdue();
+    serve();
+}
+
+void Exporter::serve() {
+    const Clock::time_point begin = Clock::now();
+
     MHD_run(server_.get());
+    const Clock::duration took = Clock::now() - begin;
+    for (auto &[ignored, client] : clients_)
+        client.since += took;
 }
 
 std::optional<Exporter::Clock::time_point> Exporter::due() const {
@@ -205,7 +214,7 @@ void Exporter::make_room(const std::optional<uid_t> &user) {
 
     // Those that have sent their request are answered first, which makes room, too.
     if (is_full())
-        MHD_run(server_.get());
+        serve();
     if (!is_full())
         return;
     if (count_of(user) < most_of_user) {

@@ -31,7 +31,8 @@ class Exporter {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// For a request and its answer, from when the connection is taken.
+    /// For a request and its answer, from when the connection is taken. Time in which others are
+    /// answered does not count.
     static constexpr std::chrono::milliseconds longest{2000};
     static constexpr std::size_t most_of_user = 8;
     static constexpr std::size_t most = 128;
@@ -64,6 +65,8 @@ private:
 
     static void notice(void *self, MHD_Connection *connection, void **state, int what);
     void take(int listener);
+    /// Answers whoever has sent a request.
+    void serve();
     std::size_t count_of(const std::optional<uid_t> &user) const;
     void make_room(const std::optional<uid_t> &user);
     void close_overdue();

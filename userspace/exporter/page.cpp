@@ -34,8 +34,12 @@ constexpr const char *content_policy =
 
 constexpr std::string_view api = "/api/";
 constexpr std::string_view bearer = "Bearer ";
+constexpr const char *json_type = "application/json; charset=utf-8";
 constexpr std::size_t least_token = 32;
 constexpr std::size_t most_token = 1024;
+/// Without it all samples of a history are read.
+constexpr const char *course = "--course";
+constexpr const char *usual_points = "400";
 
 /// What is below /api/, and the command that prints it.
 struct Document {
@@ -82,7 +86,7 @@ std::vector<std::string> words_of(std::string_view key, std::string_view value) 
     if ((key == "since" || key == "until") && is_time(value))
         return {fmt::format("--{}", key), std::move(text)};
     if (key == "points" && is_number(value, 4, 0))
-        return {"--course", std::move(text)};
+        return {course, std::move(text)};
     if (key == "boot" && is_number(value, 5, 0))
         return {"--boot", value == "0" ? "0" : "-" + text};
     return {};
@@ -128,6 +132,13 @@ std::string error_json(const std::string &err) {
         at = end + 1;
     }
     return json_text(json) + '\n';
+}
+
+HttpAnswer too_soon(std::chrono::seconds wait) {
+    return {.status = MHD_HTTP_TOO_MANY_REQUESTS,
+            .type = json_type,
+            .body = error_json("umacct: the exporter was asked for too much\n"),
+            .headers = {{"Retry-After", std::to_string(wait.count())}}};
 }
 
 unsigned int status_of(int code) {
@@ -242,6 +253,12 @@ std::optional<HttpAnswer> Page::refusal(const HttpRequest &request) const {
     return std::nullopt;
 }
 
+Page::Clock::duration Page::wait(Clock::time_point now) {
+    spent_ = std::max(spent_ - (now - counted_), Clock::duration());
+    counted_ = now;
+    return spent_ - most_at_once;
+}
+
 HttpAnswer Page::made(const std::vector<std::string> &words) {
     const std::string key = fmt::format("{}", fmt::join(words, " "));
     const Clock::time_point now = now_();
@@ -250,11 +267,15 @@ HttpAnswer Page::made(const std::vector<std::string> &words) {
                   [&](const auto &each) { return each.second.made + each.second.lasts <= now; });
     auto found = kept_.find(key);
     if (found == kept_.end()) {
+        if (const Clock::duration left = wait(now); left > Clock::duration())
+            return too_soon(std::chrono::ceil<std::chrono::seconds>(left));
         if (kept_.size() >= most_kept)
             kept_.erase(std::ranges::min_element(
                 kept_, {}, [](const auto &each) { return each.second.made; }));
         Ran ran = run_(words);
         const Clock::time_point end = now_();
+        spent_ += end - now;
+        counted_ = end;
         // The summary has an exit code of its own where the driver is missing.
         const bool ok = !ran.out.empty() || ran.code == 0;
 
@@ -267,9 +288,7 @@ HttpAnswer Page::made(const std::vector<std::string> &words) {
                               .lasts = std::max<Clock::duration>(least_age, share * (end - now))})
                 .first;
     }
-    return {.status = found->second.status,
-            .type = "application/json; charset=utf-8",
-            .body = found->second.body};
+    return {.status = found->second.status, .type = json_type, .body = found->second.body};
 }
 
 HttpAnswer Page::document(const HttpRequest &request) {
@@ -287,6 +306,8 @@ HttpAnswer Page::document(const HttpRequest &request) {
                         fmt::format("{} does not take that query", found->path));
         words.insert(words.end(), more.begin(), more.end());
     }
+    if (found->takes_time && std::ranges::find(words, course) == words.end())
+        words.insert(words.end(), {course, usual_points});
     return made(words);
 }
 

@@ -55,6 +55,9 @@ public:
     static constexpr int share = 10;
     /// So many answers are kept; what is asked of the history differs.
     static constexpr std::size_t most_kept = 16;
+    /// All answers together take no more than half of the time, after so much of it at once:
+    /// metrics are told by the same thread.
+    static constexpr std::chrono::milliseconds most_at_once{2000};
 
     Page(PageAccess access, RunTool run, std::function<Clock::time_point()> now = Clock::now);
 
@@ -74,11 +77,15 @@ private:
     std::optional<HttpAnswer> refusal(const HttpRequest &request) const;
     HttpAnswer document(const HttpRequest &request);
     HttpAnswer made(const std::vector<std::string> &words);
+    /// How long it is until an answer may be made again; 0 or less for now.
+    Clock::duration wait(Clock::time_point now);
 
     PageAccess access_;
     RunTool run_;
     std::function<Clock::time_point()> now_;
     std::map<std::string, Kept> kept_; ///< by their words
+    Clock::duration spent_{};          ///< on answers, less the time that others had since
+    Clock::time_point counted_;        ///< until when that is so
 };
 
 /// What of the policy below root is for the page; empty where it is off. Throws Error where its

@@ -139,7 +139,7 @@ TEST_F(PageTest, DocumentsAreWhatCommandsPrint) {
     EXPECT_EQ(asked_, (std::vector<Words>{{"--json"},
                                           {"ls", "--json"},
                                           {"audit", "--machine", "--json"},
-                                          {"history", "--json"},
+                                          {"history", "--json", "--course", "400"},
                                           {"history", "--json", "--boot", "-2", "--since",
                                            "@1764039178.250", "--until", "90s", "--course", "7"}}));
 }
@@ -330,6 +330,37 @@ TEST_F(PageTest, SoManyAnswersAreKept) {
     EXPECT_EQ(asked_.size(), Page::most_kept + 2) << "the oldest was not";
 }
 
+/// Whoever asks for another part of the history each time gets no more of the exporter than others.
+TEST_F(PageTest, AllAnswersTogetherTakeHalfOfTheTime) {
+    Page page = usual();
+    int number = 0;
+    const auto ask = [&] {
+        const std::string since = std::to_string(++number) + "s";
+        HttpRequest request = get("/api/history");
+
+        request.query = {{"since", since}};
+        return page.answer(request);
+    };
+
+    takes_ = 1200ms;
+    EXPECT_EQ(ask().status, 200U);
+    EXPECT_EQ(ask().status, 200U);
+    const HttpAnswer refused = ask();
+    EXPECT_EQ(refused.status, 429U);
+    EXPECT_EQ(header(refused, "Retry-After"), "1");
+    EXPECT_EQ(page.answer(get("/api/summary")).status, 429U);
+    EXPECT_EQ(asked_.size(), 2U);
+    // Where nobody waits, what goes on is half of the time.
+    const Page::Clock::time_point begin = now_;
+    while (now_ < begin + 60s) {
+        ask();
+        now_ += 1ms;
+    }
+    EXPECT_NEAR(static_cast<double>(asked_.size() - 2), 25, 2);
+    now_ += 1h;
+    EXPECT_EQ(ask().status, 200U);
+}
+
 TEST_F(PageTest, WhatACommandSaysOfItsFailure) {
     Page page = usual();
 
@@ -485,6 +516,35 @@ TEST_F(PageOverSockets, TcpTakesTheTokenAndASocketsFileDoesNot) {
     // The metrics are as they were, for Prometheus has no token.
     EXPECT_TRUE(
         over_tcp("GET /metrics HTTP/1.1\r\nHost: spark:9752\r\n\r\n").starts_with("HTTP/1.1 200"));
+}
+
+/// While the server was busy with another's request it could not read this one's.
+TEST_F(PageOverSockets, AnAnswerThatTakesLongEndsNobodyElsesConnection) {
+    const int tcp = listen_at_port(0);
+    const FileDescriptor scraper(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const std::string scrape = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    sockaddr_in port{};
+    socklen_t size = sizeof(port);
+    Page page({.token = token}, [&](const std::vector<std::string> &) {
+        EXPECT_GT(write(scraper.get(), scrape.data(), scrape.size()), 0);
+        std::this_thread::sleep_for(Exporter::longest + 100ms);
+        return ran_;
+    });
+    Exporter exporter(connection_, machine_, 50, {tcp}, &page);
+    std::array<char, 16> begin{};
+
+    getsockname(tcp, reinterpret_cast<sockaddr *>(&port), &size);
+    ASSERT_EQ(connect(scraper.get(), reinterpret_cast<const sockaddr *>(&port), size), 0);
+    exporter.run();
+    const std::string summary =
+        ask(exporter, reinterpret_cast<const sockaddr *>(&port), size,
+            "GET /api/summary HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token +
+                "\r\n\r\n");
+    EXPECT_TRUE(summary.starts_with("HTTP/1.1 200")) << summary;
+    for (int rounds = 0; rounds < 100; ++rounds)
+        exporter.run();
+    EXPECT_EQ(recv(scraper.get(), begin.data(), 12, MSG_DONTWAIT), 12);
+    EXPECT_STREQ(begin.data(), "HTTP/1.1 200");
 }
 
 TEST_F(PageOverSockets, WithoutThePageThereIsNothingButMetrics) {

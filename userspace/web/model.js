@@ -22,9 +22,10 @@ let course = null; // what of the history is shown: { boot, since, until, points
 let courses = 0; // so many were asked for
 
 class Refused extends Error {
-	constructor(status, message) {
+	constructor(answer, message) {
 		super(message);
-		this.status = status;
+		this.status = answer.status;
+		this.wait_ms = 1000 * Number(answer.headers.get('Retry-After'));
 	}
 }
 
@@ -40,10 +41,10 @@ async function ask(path) {
 	try {
 		json = JSON.parse(text);
 	} catch {
-		throw new Refused(answer.status, text.trim() || `answered with ${answer.status}`);
+		throw new Refused(answer, text.trim() || `answered with ${answer.status}`);
 	}
 	if (!answer.ok)
-		throw new Refused(answer.status, json.hint ? `${json.error} (${json.hint})` : json.error);
+		throw new Refused(answer, json.hint ? `${json.error} (${json.hint})` : json.error);
 	return json;
 }
 
@@ -201,8 +202,12 @@ async function ask_course() {
 		if (number === courses)
 			postMessage({ what: 'history', history });
 	} catch (error) {
-		if (number === courses)
-			tell_trouble('history', error);
+		if (number !== courses)
+			return;
+		tell_trouble('history', error);
+		// The exporter has had much to do. A chosen time is asked for once only.
+		if (error.wait_ms > 0)
+			setTimeout(() => number === courses && ask_course(), error.wait_ms);
 	}
 }
 
