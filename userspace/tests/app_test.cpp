@@ -752,6 +752,18 @@ TEST_F(Saved, RestoreMakesTheDifferenceAndTakesAwayWhatIsNotInIt) {
     EXPECT_EQ(test::attribute(fake_.changes[2].attributes, UMACCT_A_STATUS_RESERVE), 0U);
 }
 
+/// Of two containers, each may be named as its owner likes.
+TEST_F(Saved, RestoreTellsAContainersPathWithItsName) {
+    const std::string path = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
+    const std::string file = save();
+
+    fake_.accounts[4].path = path;
+    fake_.accounts[4].id = sandbox_.add_cgroup(path);
+    fake_.accounts[4].hard = gib;
+    EXPECT_EQ(restore(file).out,
+              "docker aaaaaaaaaaaa (" + path + "): hard limit 1.00 GiB -> max\n");
+}
+
 TEST_F(Saved, NothingIsChangedByAFileThatIsWrong) {
     for (const char *text :
          {"[[rule]]\ncgroup = '/idle'\nhard = 'lots'\n", "[[rule]]\nunit = 'a'\nhard = '1G'\n",

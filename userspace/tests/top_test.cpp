@@ -577,6 +577,23 @@ TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
     EXPECT_EQ(test::attribute(change, UMACCT_A_ACCOUNT_HARD), 1024 * mib);
 }
 
+/// As in the question before: a container's name may be another's, too.
+TEST_F(Top, TellsAContainersPathWithItsNewLimit) {
+    const std::string path = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
+
+    fake_.accounts[2].path = path;
+    fake_.accounts[2].id = sandbox_.add_cgroup(path);
+    fake_.on_change = [this] { fake_.accounts[2].hard = 1024 * mib; };
+    screen_.size = {24, 160};
+    press(Key::end);
+    press(Key::up);
+    type("l1G");
+    press(Key::enter);
+    type("y");
+    top();
+    EXPECT_EQ(bottom(), "docker aaaaaaaaaaaa (" + path + "): hard limit max -> 1.00 GiB");
+}
+
 TEST_F(Top, TakesALimitAway) {
     type("lmax");
     press(Key::enter);

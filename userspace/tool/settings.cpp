@@ -143,21 +143,9 @@ void print_change(const Output &output, const std::string &what, const std::stri
     fmt::print(output.out, "{}\n", change_text(what, before, after));
 }
 
-namespace {
-
-/// A name alone may be another's; the path is what was changed.
-std::string name_and_path(const Machine &machine, const Target &target) {
-    const std::string shown = display_path(machine.owners(), target.path);
-    const std::string path = printable(target.path);
-
-    return shown == path ? path : fmt::format("{} ({})", shown, path);
-}
-
-} // namespace
-
 void print_changes(Session &session, const Target &target, const AccountChange &before,
                    const AccountChange &after) {
-    const std::string name = name_and_path(session.machine, target) + ": ";
+    const std::string name = name_and_path(session.machine.owners(), target.path) + ": ";
 
     for_each_setting([&](const auto &setting) {
         if (before.*setting.change)
@@ -181,8 +169,8 @@ void note_what_stays(Session &session, const Target &target, const AccountChange
         session.output.note(
             fmt::format("{} holds {} already, above its limit of {}: what is held stays, "
                         "new allocations are refused",
-                        name_and_path(session.machine, target), format_size(after.usage),
-                        format_size(*after.effective)));
+                        name_and_path(session.machine.owners(), target.path),
+                        format_size(after.usage), format_size(*after.effective)));
     if (target.path == "/" && change.charge == UMACCT_CHARGE_ON)
         session.output.note("this is for the cgroups below; the kernel never charges processes in "
                             "the root cgroup itself");

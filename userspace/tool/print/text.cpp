@@ -19,6 +19,13 @@ std::string display_path(const Owners &owners, std::string_view path) {
     return printable(path);
 }
 
+std::string name_and_path(const Owners &owners, std::string_view path) {
+    const std::string shown = display_path(owners, path);
+    const std::string whole = printable(path);
+
+    return shown == whole ? whole : fmt::format("{} ({})", shown, whole);
+}
+
 std::string counted(std::uint64_t count, const char *one, const char *many) {
     return fmt::format("{} {}", count, count == 1 ? one : many);
 }

@@ -17,7 +17,11 @@ namespace umacct::tool {
 /// "docker vllm/init", "docker 0123456789ab/init".
 std::string display_path(const Owners &owners, std::string_view path);
 
-/// The same without what is above its last component, for a list where that is seen.
+/// The same with its path behind it, for what is changed: a name alone may be another's.
+/// "docker vllm (/system.slice/docker-0123....scope)".
+std::string name_and_path(const Owners &owners, std::string_view path);
+
+/// As display_path(), without what is above its last component, for a list where that is seen.
 std::string short_name(const Owners &owners, std::string_view path);
 
 /// "1 process", "2 processes".

@@ -70,6 +70,9 @@ public:
     /// A cgroup's path for people.
     std::string shown(std::string_view path) const { return display_path(owners_, path); }
 
+    /// The same with its path behind it, for what is changed.
+    std::string named(std::string_view path) const { return name_and_path(owners_, path); }
+
     /// What is known from before the first reading: usage at each refresh that there would have
     /// been, the newest last.
     void recall(std::uint64_t account, const std::vector<std::uint64_t> &usage);

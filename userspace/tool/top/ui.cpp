@@ -266,12 +266,7 @@ const Account *TopUi::chosen_account() {
 }
 
 std::string TopUi::named(const Account &account) const {
-    const std::string shown = model_.shown(account.path);
-    const std::string path = printable(account.path);
-
-    if (path == "/")
-        return "the whole machine, /,";
-    return shown == path ? path : fmt::format("{} ({})", shown, path);
+    return account.path == "/" ? "the whole machine, /," : model_.named(account.path);
 }
 
 void TopUi::ask(std::string question, void (TopUi::*yes)()) {
@@ -338,7 +333,7 @@ void TopUi::write_to_cgroup(const char *file, const char *text, const std::strin
 }
 
 void TopUi::set_limit() {
-    const std::string name = model_.shown(chosen_.path);
+    const std::string name = model_.named(chosen_.path);
     AccountChange change;
     Enforcement made;
 

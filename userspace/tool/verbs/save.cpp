@@ -256,7 +256,7 @@ Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
 void print_plan(const Machine &machine, const Output &output, const Status &status,
                 const Plan &plan) {
     for (const auto &[target, before, after] : plan.steps) {
-        const std::string name = display_path(machine.owners(), target.path) + ": ";
+        const std::string name = name_and_path(machine.owners(), target.path) + ": ";
 
         for_each_setting([&, &was = before, &is = after](const auto &setting) {
             if (is.*setting.change)
