@@ -1406,6 +1406,21 @@ TEST_F(Room, HeadroomIsForTheDaemon) {
     EXPECT_EQ(run({"headroom", "1G"}).code, 2) << "the daemon would not take it";
 }
 
+TEST_F(Room, HeadroomIsAsThePolicySaysAgain) {
+    sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '2G'\nheadroom_blocks = '64K'\n");
+    run({"headroom", "off"});
+    const Ran ran = run({"headroom", "default"});
+    EXPECT_EQ(ran.out, "headroom off -> 2.00 GiB in blocks of 64.00 KiB\n");
+    EXPECT_EQ(ran.code, 5) << "umacctd is not running";
+    EXPECT_FALSE(std::filesystem::exists(sandbox_.root() / "run/umacct.toml.d/headroom.toml"));
+    EXPECT_EQ(run({"headroom", "default"}).out,
+              "headroom 2.00 GiB in blocks of 64.00 KiB, as it was\n");
+    EXPECT_EQ(run({"headroom", "default", "--blocks", "2M"}).code, 2);
+    std::filesystem::remove(sandbox_.root() / "etc/umacct.toml");
+    EXPECT_EQ(run({"headroom", "default"}).code, 0);
+    EXPECT_EQ(run({"headroom"}).out, "headroom off; 512.00 MiB are free in blocks of 2.00 MiB\n");
+}
+
 TEST_F(Room, HeadroomIsSetBesideTheModulesSettings) {
     const Ran ran = run({"set", "machine", "reserve=4G", "headroom=1G", "headroom_blocks=64K"});
     EXPECT_EQ(ran.code, 5) << "umacctd is not running";

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/ostream.h>
 
@@ -62,9 +63,29 @@ std::optional<pid_t> headroom_daemon(const Machine &machine) {
     return Instance::running(machine.root());
 }
 
+namespace {
+
+/// Until the machine's next start: what is to stay is for /etc.
+std::filesystem::path headroom_file(const Machine &machine) {
+    return machine.root() / "run/umacct.toml.d/headroom.toml";
+}
+
+/// Has it read the policy again.
+std::optional<pid_t> tell_daemon(const Machine &machine) {
+    const std::optional<pid_t> daemon = headroom_daemon(machine);
+
+    if (daemon && kill(*daemon, SIGHUP) != 0)
+        throw Error(failure_of(errno),
+                    fmt::format("cannot tell umacctd ({}): {}", *daemon,
+                                std::generic_category().message(errno)),
+                    "it takes root");
+    return daemon;
+}
+
+} // namespace
+
 std::optional<pid_t> set_headroom(const Machine &machine, const Headroom &headroom) {
-    // Until the machine's next start: what is to stay is for /etc.
-    const std::filesystem::path file = machine.root() / "run/umacct.toml.d/headroom.toml";
+    const std::filesystem::path file = headroom_file(machine);
     const std::string value = headroom.bytes == 0
                                   ? "headroom = \"off\"\n"
                                   : fmt::format("headroom = \"{}\"\nheadroom_blocks = \"{}\"\n",
@@ -76,13 +97,19 @@ std::optional<pid_t> set_headroom(const Machine &machine, const Headroom &headro
                     fmt::format("cannot write {}: {}", file.string(),
                                 std::generic_category().message(code)),
                     "it takes root");
-    const std::optional<pid_t> daemon = headroom_daemon(machine);
-    if (daemon && kill(*daemon, SIGHUP) != 0)
-        throw Error(failure_of(errno),
-                    fmt::format("cannot tell umacctd ({}): {}", *daemon,
-                                std::generic_category().message(errno)),
+    return tell_daemon(machine);
+}
+
+std::optional<pid_t> unset_headroom(const Machine &machine) {
+    const std::filesystem::path file = headroom_file(machine);
+    std::error_code error;
+
+    std::filesystem::remove(file, error);
+    if (error)
+        throw Error(failure_of(error.value()),
+                    fmt::format("cannot remove {}: {}", file.string(), error.message()),
                     "it takes root");
-    return daemon;
+    return tell_daemon(machine);
 }
 
 int report_no_umacctd(const Output &output) {

@@ -68,6 +68,10 @@ std::optional<pid_t> headroom_daemon(const Machine &machine);
 /// runs. Throws Error.
 std::optional<pid_t> set_headroom(const Machine &machine, const Headroom &headroom);
 
+/// Has the policy in /etc hold again: removes what set_headroom() wrote, and does the rest as it
+/// does. Throws Error.
+std::optional<pid_t> unset_headroom(const Machine &machine);
+
 /// Says that nothing keeps what was set; the exit code.
 int report_no_umacctd(const Output &output);
 

@@ -39,12 +39,15 @@ std::optional<pid_t> daemon_seen(const Machine &machine, bool &known) {
 
 int headroom(const Machine &machine, Output &output, const Options &options) {
     const Headroom before = headroom_now(machine);
+    const bool unset = options.size == "default";
     HeadroomChange change;
 
+    if (options.blocks && unset)
+        throw Error(Failure::usage, "--blocks: 'default' takes the policy's blocks, too");
     if (options.blocks && !options.size)
         throw Error(Failure::usage, "--blocks: SIZE is missing",
                     "for example: umacct headroom 8G --blocks 64K");
-    if (options.size)
+    if (options.size && !unset)
         change.bytes = read_argument("SIZE", *options.size, [&](const std::string &text) {
             return parse_headroom(text, machine);
         });
@@ -52,10 +55,15 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
         change.block = read_argument("--blocks", *options.blocks, [&](const std::string &text) {
             return parse_headroom_block(text, machine);
         });
-    const Headroom setting = change.on(before);
     bool known = true;
-    const std::optional<pid_t> daemon =
-        change.empty() ? daemon_seen(machine, known) : set_headroom(machine, setting);
+    std::optional<pid_t> daemon;
+    if (unset)
+        daemon = unset_headroom(machine);
+    else if (change.empty())
+        daemon = daemon_seen(machine, known);
+    else
+        daemon = set_headroom(machine, change.on(before));
+    const Headroom setting = unset ? headroom_now(machine) : change.on(before);
     const Need need = need_of(setting.bytes, setting.block);
     const std::uint64_t free =
         (Zones::read(machine.proc()).usable_blocks(need.order) << need.order) * page_size();
@@ -81,12 +89,14 @@ Action add_headroom(CLI::App &verb) {
     auto options = std::make_shared<Options>();
 
     verb.add_option("SIZE", options->size,
-                    "how much, such as 8G or 10%, or off; without it, print it");
+                    "how much, such as 8G or 10%, off, or default, which is what the policy says; "
+                    "without it, print it");
     verb.add_option("--blocks", options->blocks, "in blocks of this size; default: 2M")
         ->type_name("SIZE");
     add_examples(verb, "umacct headroom\n"
                        "umacct headroom 8G\n"
-                       "umacct headroom off");
+                       "umacct headroom off\n"
+                       "umacct headroom default    as /etc/umacct.toml says");
     return
         [options](Session &session) { return headroom(session.machine, session.output, *options); };
 }
