@@ -33,10 +33,10 @@ public:
     using Error::Error;
 };
 
-/// As umacctd does at its start.
-Policy policy_in_force(const std::filesystem::path &root) {
+/// What umacctd goes by, or would at its start.
+Policy policy_of(const std::filesystem::path &root) {
     try {
-        return read_policy(policy_files(root));
+        return policy_in_force(root).policy;
     } catch (const PolicyError &) {
         auto last = LastGood(root).policy();
 
@@ -53,7 +53,7 @@ public:
           asked_(read_asked(read_config(state_.bundle))),
           connection_(surroundings.connect),
           machine_(surroundings.proc, surroundings.root, surroundings.connect),
-          policy_(policy_in_force(surroundings.root)) {}
+          policy_(policy_of(surroundings.root)) {}
 
     bool may_start_unlimited() const { return policy_.containers.start_unlimited.value_or(false); }
 

@@ -78,6 +78,44 @@ TEST_F(Config, ChecksSayWhatAPersonSetUntilTheNextStart) {
         << told.err;
 }
 
+/// While umacctd runs, it goes by what it took last.
+TEST_F(Config, ExplainsNoPolicyThatUmacctdRefused) {
+    const std::string good = "[[rule]]\nname='good'\nunit='ollama'\nhard='1G'\n";
+    const auto rule = [&] { return run_json({"config", "explain", "ollama", "--json"})["rule"]; };
+    const auto hard_set = [&] {
+        return test::attribute(fake_.changes.back().attributes, UMACCT_A_ACCOUNT_HARD);
+    };
+
+    sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml", good);
+    policy(good);
+    std::optional<test::RunningDaemon> daemon(sandbox_.root());
+    EXPECT_EQ(run({"config", "explain", "ollama"}).err, "");
+    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("/etc/umacct.toml:1:1"),
+              std::string::npos);
+    for (const char *wrong : {"[machine]\nreserve='900G'\n[[rule]]\nname='next'\nunit='ollama'\n"
+                              "hard='2G'\n",
+                              "no TOML"}) {
+        policy(wrong);
+        EXPECT_EQ(rule(), "good") << wrong;
+        EXPECT_NE(run({"config", "explain", "ollama"}).err.find("the policy in /etc is wrong"),
+                  std::string::npos);
+        run({"config", "apply", "ollama"});
+        ASSERT_FALSE(fake_.changes.empty());
+        EXPECT_EQ(hard_set(), 1ULL << 30) << wrong;
+    }
+    // What is to be read next is explained before, and not applied.
+    policy("[[rule]]\nname='next'\nunit='ollama'\nhard='2G'\n");
+    EXPECT_EQ(rule(), "next");
+    EXPECT_NE(run({"config", "explain", "ollama"}).err.find("umacctd goes by another policy"),
+              std::string::npos);
+    EXPECT_NE(run({"config", "apply", "ollama"}).err.find("not what /etc says now"),
+              std::string::npos);
+    EXPECT_EQ(hard_set(), 1ULL << 30);
+    daemon.reset();
+    EXPECT_EQ(rule(), "next");
+    EXPECT_EQ(run({"config", "explain", "ollama"}).err, "");
+}
+
 TEST_F(Config, ExplainsTheMachinesView) {
     policy("[machine]\nview=true\n");
     EXPECT_NE(run({"config", "explain", "/"}).out.find("  by [machine]: view on\n"),

@@ -471,6 +471,16 @@ TEST_F(HookTest, ABrokenPolicyIsNotNone) {
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
 }
 
+TEST_F(HookTest, APolicyThatUmacctdRefusedIsNotInForce) {
+    // It can be read, but the machine has 16 GiB.
+    policy("[machine]\nreserve='900G'\n[[rule]]\ncgroup='/**'\nhard='2G'\n");
+    sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml",
+                   "[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    const test::RunningDaemon daemon(sandbox_.root());
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
 TEST_F(HookTest, TheContainersCgroupIsAboveTheRuntimesOwnInIt) {
     sandbox_.add_cgroup(path_ + "/container");
     sandbox_.add_process(pid, path_ + "/container");

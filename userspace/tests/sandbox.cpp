@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tests/sandbox.h"
 
+#include <array>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/host/umacctd.h"
 
 namespace umacct::test {
 
@@ -64,6 +71,32 @@ void Sandbox::write(const fs::path &file, const std::string &text) const {
 
     fs::create_directories(path.parent_path());
     std::ofstream(path) << text;
+}
+
+RunningDaemon::RunningDaemon(const fs::path &root) {
+    std::array<int, 2> locked{};
+    char byte = 0;
+
+    if (pipe(locked.data()) != 0 || (pid_ = fork()) < 0)
+        throw std::runtime_error("no process");
+    if (pid_ == 0) {
+        const Instance instance(root);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (write(locked[1], &byte, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(locked[1]);
+    const ssize_t got = read(locked[0], &byte, 1);
+    close(locked[0]);
+    if (got != 1)
+        throw std::runtime_error("no lock of umacctd's");
+}
+
+RunningDaemon::~RunningDaemon() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
 }
 
 } // namespace umacct::test

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include <sys/types.h>
+
 namespace umacct::test {
 
 class Sandbox {
@@ -33,6 +35,20 @@ public:
 
 private:
     std::filesystem::path top_;
+};
+
+/// umacctd, as far as others can see that it runs: another process that has its lock.
+class RunningDaemon {
+public:
+    explicit RunningDaemon(const std::filesystem::path &root);
+    RunningDaemon(const RunningDaemon &) = delete;
+    RunningDaemon &operator=(const RunningDaemon &) = delete;
+    RunningDaemon(RunningDaemon &&) = delete;
+    RunningDaemon &operator=(RunningDaemon &&) = delete;
+    ~RunningDaemon();
+
+private:
+    pid_t pid_;
 };
 
 } // namespace umacct::test

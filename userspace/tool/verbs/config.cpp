@@ -11,6 +11,7 @@
 
 #include "lib/error.h"
 #include "lib/owners/no_such_target.h"
+#include "lib/policy/last_good.h"
 #include "lib/policy/policy.h"
 #include "lib/policy/validate.h"
 #include "lib/settings.h"
@@ -154,11 +155,11 @@ std::optional<Who> expected(const std::string &word) {
 /// What the policy is for one cgroup.
 struct Found {
     /// Of a cgroup that there is. Throws Error.
-    Found(const Machine &machine, const std::string &word)
-        : Found(machine, who(machine, word), true) {}
+    Found(const Machine &machine, const Policy &by, const std::string &word)
+        : Found(machine, by, who(machine, word), true) {}
 
-    Found(const Machine &machine, Who who, bool is_there)
-        : policy(read_policy(policy_files(machine.root()))),
+    Found(const Machine &machine, const Policy &by, Who who, bool is_there)
+        : policy(by),
           target(std::move(who.target)),
           owner(std::move(who.owner)),
           runs(is_there),
@@ -168,15 +169,15 @@ struct Found {
           change(policy.change(target.path, rule, machine.meminfo().total(), contract)) {}
 
     /// The same of what need not run yet.
-    static Found of(const Machine &machine, const std::string &word) {
+    static Found of(const Machine &machine, const Policy &by, const std::string &word) {
         try {
-            return {machine, word};
+            return {machine, by, word};
         } catch (const NoSuchTarget &) {
             auto one = expected(word);
 
             if (!one)
                 throw;
-            return {machine, std::move(*one), false};
+            return {machine, by, std::move(*one), false};
         }
     }
 
@@ -210,7 +211,12 @@ private:
 
 int apply(Session &session, const std::string &word) {
     session.module(); // whether it is there comes first
-    const Found found(session.machine, word);
+    const PolicyInForce now = policy_in_force(session.machine.root());
+    const Found found(session.machine, now.policy, word);
+
+    if (now.differs)
+        session.output.note("this is by the policy that umacctd goes by, which is not what /etc "
+                            "says now; 'systemctl status umacctd' says whether that was refused");
 
     if (!found.change.empty())
         return change_account(session, found.target, found.change);
@@ -278,8 +284,30 @@ std::string source_of(const Found &found) {
     return found.change.empty() ? "no rule matches" : fmt::format("by [machine]: {}", words);
 }
 
+/// One that umacctd has yet to read can be explained before, but not one that it would refuse.
+Policy policy_to_explain(const Machine &machine, const Output &output) {
+    PolicyInForce now = policy_in_force(machine.root());
+
+    if (!now.differs)
+        return std::move(now.policy);
+    try {
+        Policy next = read_policy(policy_files(machine.root()));
+
+        if (validate(next, MachineFacts::of(machine, machine.meminfo().total())).empty()) {
+            output.note("umacctd goes by another policy than this one, which is in /etc now; "
+                        "'systemctl reload umacctd' applies it");
+            return next;
+        }
+    } catch (const PolicyError &) {
+        // It is as good as refused.
+    }
+    output.note("the policy in /etc is wrong, as 'umacct config check' says; this is the one "
+                "before, by which umacctd goes");
+    return std::move(now.policy);
+}
+
 int explain(const Machine &machine, const Output &output, const std::string &word) {
-    const Found found = Found::of(machine, word);
+    const Found found = Found::of(machine, policy_to_explain(machine, output), word);
     const auto &owner = found.owner;
     Json passed = Json::array();
 
