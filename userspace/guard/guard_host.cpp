@@ -359,6 +359,15 @@ void GuardHost::publish(const std::vector<Holder> &holders) const {
                                               {"last", last_}})));
 }
 
+std::string GuardHost::frozen_by_another(const Guard::Action &action) {
+    if (action.step != GuardStep::freeze || !was_frozen(action.path()))
+        return "";
+    if (!action.undo)
+        return "; it was frozen already, and not by the guard";
+    std::erase(found_frozen_, action.path());
+    return "; it stays frozen, as it was before";
+}
+
 void GuardHost::act(const std::vector<Guard::Action> &actions) {
     const bool dry = guard_->policy().dry_run;
 
@@ -377,11 +386,7 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
             line = fmt::format("guard: cannot {}: {}", action.text(), error.what());
             failed = true;
         }
-        if (action.step == GuardStep::freeze && was_frozen(action.path()))
-            line += action.undo ? "; it stays frozen, as it was before"
-                                : "; it was frozen already, and not by the guard";
-        if (action.step == GuardStep::freeze && action.undo)
-            std::erase(found_frozen_, action.path());
+        line += frozen_by_another(action);
         if (action.again)
             continue;
         Json event;

@@ -58,6 +58,8 @@ private:
     void reclaim(const Guard::Action &action) const;
     void signal(const std::string &path) const;
     bool was_frozen(const std::string &path) const;
+    /// What an action's line says besides, where somebody else froze the cgroup.
+    std::string frozen_by_another(const Guard::Action &action);
     void look_who_froze(const std::string &path);
     void forget_reserve();
     void note(const Guard::Action &action);

@@ -142,6 +142,20 @@ Json default_of(const Json &settings, const std::string &runtime) {
     return ours;
 }
 
+/// Has no runtime run by umacct's any more, but for one that was before.
+void unwrap_all(Json &known, const Json &before) {
+    for (const auto &[each, entry] : known.items()) {
+        const Json was = entry_of(before, each);
+
+        if (each == name || !is_run_by_ours(entry))
+            continue;
+        if (is_run_by_ours(was))
+            entry[path_key] = was[path_key];
+        else
+            entry = unwrapped(entry, was.is_object() && was.contains(arguments));
+    }
+}
+
 } // namespace
 
 Edit docker_settings(const std::filesystem::path &root, const std::string &runtime) {
@@ -155,7 +169,7 @@ Edit docker_settings(const std::filesystem::path &root, const std::string &runti
     Json &known = object_in(settings, runtimes, edit.file);
     known[name] = ours;
     // Any of them may be asked for: docker run --runtime nvidia.
-    for (auto &[each, entry] : known.items()) {
+    for (const auto &[each, entry] : known.items()) {
         if (const auto path = path_of(entry); path && each != name)
             entry = wrapped(entry, *path, runtime);
     }
@@ -185,18 +199,8 @@ std::optional<std::string> docker_without_umacct(const std::string &now, const E
     };
 
     take_out(runtimes, name);
-    if (settings.contains(runtimes)) {
-        for (auto &[each, entry] : settings[runtimes].items()) {
-            const Json was = entry_of(before, each);
-
-            if (each == name || !is_run_by_ours(entry))
-                continue;
-            if (is_run_by_ours(was))
-                entry[path_key] = was[path_key];
-            else
-                entry = unwrapped(entry, was.is_object() && was.contains(arguments));
-        }
-    }
+    if (settings.contains(runtimes))
+        unwrap_all(settings[runtimes], before);
     if (settings.value(default_runtime, "") == name) {
         if (before.contains(default_runtime))
             settings[default_runtime] = before[default_runtime];

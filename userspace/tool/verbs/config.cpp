@@ -158,8 +158,8 @@ struct Found {
     Found(const Machine &machine, const Policy &by, const std::string &word)
         : Found(machine, by, who(machine, word), true) {}
 
-    Found(const Machine &machine, const Policy &by, Who who, bool is_there)
-        : policy(by),
+    Found(const Machine &machine, Policy by, Who who, bool is_there)
+        : policy(std::move(by)),
           target(std::move(who.target)),
           owner(std::move(who.owner)),
           runs(is_there),
