@@ -170,7 +170,7 @@ check "an administrator comments on a job" scontrol update "JobId=$(job_of noted
 tell noted exit
 check "a job with an administrator's comment ends" eventually is_over noted
 is "the record of a job has what an administrator wrote" \
-	"$(record noted | sed -n 's/^ *AdminComment=//p')" mine
+	"$(record noted | sed -n 's/^ *AdminComment=\([^ ]*\) *$/\1/p')" mine
 
 fifos stopped
 step stopped --mem=${LIMIT}M rmtool -f "$TEST_DIR/stopped" &
