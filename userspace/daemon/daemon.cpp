@@ -414,7 +414,7 @@ void Daemon::connect() {
         if (error.failure() == Failure::permission)
             throw;
         missing_ = error.failure() == Failure::missing;
-        // Whoever unloads the module knows about it.
+        // An administrator who unloads the module knows about it.
         if (!std::exchange(told_missing_, true)) {
             log_error(error, "",
                       error.failure() == Failure::missing ? Level::warning : Level::error);

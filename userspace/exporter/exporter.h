@@ -65,7 +65,7 @@ private:
 
     static void notice(void *self, MHD_Connection *connection, void **state, int what);
     void take(int listener);
-    /// Answers whoever has sent a request.
+    /// Answers the connections that have sent a request.
     void serve();
     std::size_t count_of(const std::optional<uid_t> &user) const;
     void make_room(const std::optional<uid_t> &user);

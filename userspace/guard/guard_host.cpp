@@ -482,7 +482,7 @@ void GuardHost::signal(const std::string &path) const {
             errno != ESRCH)
             throw Error(failure_of(errno), std::generic_category().message(errno));
     }
-    // Who is frozen doesn't hear it; whom another froze hears it when that one thaws it.
+    // A frozen process receives it only when thawed. What another froze stays frozen until then.
     if (!was_frozen(path))
         cgroups.write(path, "cgroup.freeze", "0");
 }
@@ -491,7 +491,7 @@ bool GuardHost::was_frozen(const std::string &path) const {
     return std::ranges::find(found_frozen_, path) != found_frozen_.end();
 }
 
-/// Of one whom it is about to freeze or thaw: who froze it before, if anybody.
+/// Notes whether a cgroup that the guard is about to freeze was frozen by another before.
 void GuardHost::look_who_froze(const std::string &path) {
     if (std::ranges::find(frozen_, path) != frozen_.end())
         return;

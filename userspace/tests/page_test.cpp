@@ -330,7 +330,7 @@ TEST_F(PageTest, SoManyAnswersAreKept) {
     EXPECT_EQ(asked_.size(), Page::most_kept + 2) << "the oldest was not";
 }
 
-/// Whoever asks for another part of the history each time gets no more of the exporter than others.
+/// A client that asks for another part of the history each time gets no more time than others.
 TEST_F(PageTest, AllAnswersTogetherTakeHalfOfTheTime) {
     Page page = usual();
     int number = 0;

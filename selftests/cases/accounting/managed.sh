@@ -41,7 +41,7 @@ kill -KILL "$second_pid"
 gone "$second_pid"
 check "death takes the second process's managed memory away" eventually account_is top/leaf managed 0
 
-# A program that only grows finds out once whom it counts for, not with each page.
+# For a program that only grows, its owner is found out once, not with each page.
 events=/sys/kernel/tracing
 if echo 'p:umacct_made umacct:umacct_attribution_make' 2>/dev/null >>$events/kprobe_events; then
 	start_in top/leaf grower uvmtool

@@ -127,7 +127,7 @@ Json default_of(const Json &settings, const std::string &runtime) {
         return {{path_key, runtime}};
     const Json before = entry_of(settings, which->get<std::string>());
     const auto path = path_of(before);
-    // Whoever has more for umacct's to do told it there.
+    // An administrator who gave the runtime more arguments gave them there.
     if (*which == name)
         return path ? wrapped(before, *path, runtime) : Json{{path_key, runtime}};
     if (!path)
