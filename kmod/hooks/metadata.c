@@ -21,6 +21,7 @@
 #include "hooks/metadata.h"
 #include "hooks/nv_status.h"
 #include "ledger/ledger.h"
+#include "ledger/limit.h"
 
 #define UVM_LAYOUTS	(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)
 
@@ -83,7 +84,9 @@ bool umacct_metadata_begin(struct allocation *alloc, enum hook_module module, u6
 				      kind_for_caller(module, ALLOCATION_METADATA),
 		.uvm = module == HOOK_UVM,
 	};
-	if (likely(ledger_begin(alloc)))
+	if (unlikely(limit_is_impossible(bytes)))
+		umacct_ledger_refuse_impossible(alloc);
+	else if (likely(ledger_begin(alloc)))
 		return true;
 	/* A fault may need it: see umacct_replace_cpu_fault(). */
 	if (module == HOOK_UVM)
@@ -576,11 +579,11 @@ u32 umacct_replace_block_create(void *range, u64 start, u64 end, void **block)
 
 	probe_enter(&umacct_hook_block_create.probe);
 	if (umacct_metadata_begin(&alloc, HOOK_UVM, bytes)) {
+		/* What fails from here on fails for want of memory, unless it is refused deeper down. */
+		umacct_call_set_refused(false);
 		status = umacct_original_block_create(range, start, end, block);
 		ledger_end(&alloc, status == NV_OK,
 			   status == NV_OK ? metadata_object(*block) : 0, false);
-		if (status == NV_ERR_NO_MEMORY)
-			umacct_call_set_refused(false);
 	}
 	probe_leave(&umacct_hook_block_create.probe);
 	return status;

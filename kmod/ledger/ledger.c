@@ -93,10 +93,6 @@ void umacct_ledger_refuse_impossible(struct allocation *alloc)
  */
 bool umacct_ledger_precheck(struct allocation *alloc)
 {
-	if (unlikely(limit_is_impossible(alloc->bytes))) {
-		umacct_ledger_refuse_impossible(alloc);
-		return false;
-	}
 	if (unlikely(READ_ONCE(umacct_settings.must_leave)))
 		return precheck_reserve(alloc);
 	return precheck(alloc, NULL);

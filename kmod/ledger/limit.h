@@ -19,8 +19,9 @@ void umacct_limit_check_soft_locked(struct account *account, u64 bytes);
  * limit_is_impossible() - is a request for more than the machine's memory?
  * @bytes: how much
  *
- * It fails in any case, and is never counted, not even for a moment: a program may ask for 2^64
- * bytes, which would wrap the sums of all accounts above its own.
+ * It fails in any case, and is never counted, not even for a moment: a program may name 2^64 bytes,
+ * which would wrap the sums of all accounts above its own. nv_alloc_pages() takes a number of pages
+ * of 32 bits, which can't.
  *
  * Context: any.
  */
