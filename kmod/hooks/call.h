@@ -21,7 +21,7 @@ struct range_arrays;
  * @within: an outer hook counts what is allocated
  * @destroying: nvidia-uvm is destroying a range, and none of its calls may fail
  * @arrays: a range of nvidia-uvm's is being made: its arrays go with it, see metadata.c
- * @refused: result: for want of what a limit refused, not of memory, nvidia-uvm could not go on
+ * @refused: result: the last request of nvidia-uvm's that failed was refused by a limit
  * @account_pages: have the kernel charge the pages of this allocation
  * @bytes: size of that allocation
  * @zero_pages: have the page allocator clear the pages, because the driver will not

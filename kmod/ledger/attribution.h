@@ -17,9 +17,9 @@ void umacct_attribution_make(struct allocation *alloc);
 
 /*
  * The cgroup that an allocation counts for. nvidia-uvm works for another process at times, and
- * in threads of its own: it says for which by the active memcg. Of a process's own that is no news,
- * and it may be an ancestor's: a cgroup without the memory controller has none, and neither has a
- * threaded one.
+ * in threads of its own: it says for which by the active memcg. Where that is the task's own memcg,
+ * the task's cgroup counts: a cgroup without the memory controller, or a threaded one, has no memcg
+ * of its own, but an ancestor's.
  */
 static inline struct cgroup *attribution_cgroup(bool uvm)
 {

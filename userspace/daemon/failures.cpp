@@ -42,8 +42,8 @@ void FailureLog::tell(const Waiting &waiting) const {
               waiting.count > 1 ? fmt::format(", the last of {} requests", waiting.count) : ""));
 }
 
-/// At the cost of who has most of them, where that is at least two more than who asks: else they
-/// would push each other out for ever.
+/// Takes a place from the tenant that has most of them, if it has at least two more than the one of
+/// this path: with less of a difference they would push each other out for ever.
 bool FailureLog::make_room(const std::string &path) {
     std::map<std::string_view, std::size_t> counts;
 

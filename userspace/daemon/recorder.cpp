@@ -41,7 +41,7 @@ constexpr int cached_page_bytes = 4096 + 512;
 
 constexpr auto retry_after = 2s;
 
-/// Who holds most, and the next one, for where that is who asks.
+/// The account that holds most, and the next one: the first may be the one that asks.
 constexpr std::size_t most_largest = 2;
 constexpr auto largest_lasts = 1s;
 

@@ -163,8 +163,8 @@ std::string bounded(std::string text) {
     return text;
 }
 
-/// What is too long, or is written otherwise than it is, ends in the cgroup's id, so that no two
-/// are the same. No path has "//" in it.
+/// A path that is too long, or has bytes that can't be printed, ends in the cgroup's id, so that no
+/// two labels are the same. No path has "//" in it.
 std::string cgroup_label(const Account &account) {
     if (account.path.size() > longest_label)
         return fmt::format("{}{}", bounded(account.path), account.id);
@@ -202,7 +202,7 @@ Labels labels_of(const Account &account, const Owners &owners) {
 
     if (!owner)
         return labels;
-    // What is in a service or a container is called as its tenant likes, "sshd.service" for one.
+    // A tenant chooses names within its service or container: "sshd.service", for example.
     if (owner->kind == OwnerKind::unit && !is_made_inside(named, owners))
         add("unit", owner->id);
     add("namespace", owner->kube_namespace);

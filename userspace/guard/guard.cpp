@@ -185,7 +185,7 @@ std::vector<Guard::Action> Guard::release() {
         each.next -= each.next > 0 ? 1 : 0;
     }
     const auto raised_from = std::exchange(raised_from_, {});
-    // Who set another since is a person, or a policy. In a dry run it never was what is undone.
+    // A reserve that a person or a policy set since is kept. In a dry run none was ever raised.
     if (raised_from && (policy_.dry_run || reading_->reserve == raised_to_))
         actions.push_back(action(GuardStep::reserve, {}, *raised_from));
     for (Action &each : actions)

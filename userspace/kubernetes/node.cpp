@@ -18,9 +18,7 @@ constexpr std::array runtimes{"containerd", "crio"};
 
 std::string why_not(const Status &status, const std::filesystem::path &root) {
     if (!status.tells_all())
-        return "the module doesn't tell this program the machine's figures, and so not its "
-               "reserve; "
-               "it takes CAP_DAC_READ_SEARCH";
+        return "cannot read the machine's reserve: this program lacks CAP_DAC_READ_SEARCH";
     for (const Problem &problem : problems(status)) {
         // An allocation in no account is a figure that is off, not a limit that is.
         if (problem.fatal && problem.check != "untracked")
