@@ -236,6 +236,7 @@ check "a process that has freed all is listed" is_listed
 check "there are many rows of processes that hold nothing" idlerows $PINNED/clients 16500 1 1
 check "among many rows, too, a process that has freed all is listed" is_listed
 rows=$(summary clients)
+check "among many rows, those of processes that live stay" [ "$rows" -ge 16500 ]
 check "there are rows for a cgroup that is gone" idlerows $PINNED/clients 100 1 4000000000
 is "among many rows, those for a cgroup that is gone go" "$(summary clients)" "$rows"
 tell idle exit
