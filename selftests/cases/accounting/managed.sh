@@ -75,11 +75,13 @@ for _ in 1 2 3 4 5; do
 done
 is "a pool of nearly 2^64 bytes is in nobody's peak" "$(account top/vain peak) $(account top peak)" \
 	"$(account top/vain usage) $before"
-limit top/vain --hard 16M
-refusals=$(account top/vain refusals)
-ask vain pool_at 0x1000 0xfffc000000000000
-is "where there is a limit, it is refused for that, and counted" "$(account top/vain refusals)" \
-	$((refusals + 1))
+if [ -z "${OBSERVED:-}" ]; then
+	limit top/vain --hard 16M
+	refusals=$(account top/vain refusals)
+	ask vain pool_at 0x1000 0xfffc000000000000
+	is "where there is a limit, it is refused for that, and counted" "$(account top/vain refusals)" \
+		$((refusals + 1))
+fi
 kill -KILL "$vain_pid"
 gone "$vain_pid"
 
