@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "hook/asked.h"
 #include "lib/error.h"
 #include "lib/text.h"
 #include "lib/units.h"
+#include "oci_hook/asked.h"
 
 namespace umacct::kubernetes {
 
@@ -90,11 +90,11 @@ v1beta1::AllocateResponse allocate(const Offer &offer, const v1beta1::AllocateRe
         for (const std::string &id : container.device_ids())
             take(id, taken);
         const auto units = static_cast<std::uint64_t>(container.device_ids_size());
-        (*has.mutable_annotations())[hook::allocated_annotation] =
+        (*has.mutable_annotations())[oci_hook::allocated_annotation] =
             fmt::format("{}m", units * (offer.unit / mib));
         // A runtime that has CDI and no other hook has ours by this; one that keeps the annotation
         // from the container doesn't start it.
-        has.add_cdi_devices()->set_name(fmt::format("{}={}", resource_name, hook::allocated));
+        has.add_cdi_devices()->set_name(fmt::format("{}={}", resource_name, oci_hook::allocated));
     }
     return response;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/hook.h"
+#include "oci_hook/hook.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hook/asked.h"
 #include "lib/contract.h"
 #include "lib/error.h"
+#include "oci_hook/asked.h"
 #include "tests/fake_module.h"
 #include "tests/runtime_folders.h"
 #include "tests/sandbox.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 namespace {
 
 using nlohmann::json;
@@ -589,4 +589,4 @@ TEST_F(HookTest, ABundleWithoutAProperConfiguration) {
 }
 
 } // namespace
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/inject.h"
+#include "oci_hook/inject.h"
 
 #include <filesystem>
 #include <string>
@@ -10,7 +10,7 @@
 
 #include "lib/error.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 namespace {
 
 using nlohmann::json;
@@ -91,4 +91,4 @@ TEST(WithHook, WhatIsNoConfigurationIsRefused) {
 }
 
 } // namespace
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

@@ -15,10 +15,10 @@
 #include <nlohmann/json.hpp>
 #include <toml++/toml.h>
 
-#include "hook/inject.h"
 #include "lib/error.h"
 #include "lib/host/program.h"
 #include "lib/json.h"
+#include "oci_hook/inject.h"
 
 namespace umacct::containers {
 
@@ -312,7 +312,7 @@ std::vector<fs::path> imports_of(const fs::path &root, const fs::path &file,
 // --- the specification -------------------------------------------------------------
 
 std::string with_hook_in(const std::string &spec, const std::string &hook) {
-    return Json::parse(hook::with_hook(spec, hook, false).value_or(spec)).dump(2) + "\n";
+    return Json::parse(oci_hook::with_hook(spec, hook, false).value_or(spec)).dump(2) + "\n";
 }
 
 /// As containerd makes it where it is told of none. It takes these three out of it then, and

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "hook/asked.h"
 #include "lib/error.h"
 #include "lib/json.h"
+#include "oci_hook/asked.h"
 #include "tool/containers/containerd.h"
 #include "tool/containers/docker.h"
 
@@ -58,10 +58,10 @@ Edit devices(const Place &place) {
     const auto add = [&](const std::string &size) {
         list.push_back(
             {{"name", size},
-             {"containerEdits", {{"env", {fmt::format("{}={}", hook::cdi_hard, size)}}}}});
+             {"containerEdits", {{"env", {fmt::format("{}={}", oci_hook::cdi_hard, size)}}}}});
     };
 
-    add(hook::allocated);
+    add(oci_hook::allocated);
     for (const char *size : {"64m", "128m", "256m", "512m"})
         add(size);
     for (std::uint64_t size = 1; size <= std::min(place.memory / gib + 1, most_sizes); ++size)

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 /// How umacct-runtime was called: as the runtime that it runs, with options of its own.
 struct RuntimeCall {
@@ -29,4 +29,4 @@ RuntimeCall read_call(const std::vector<std::string> &words);
 std::optional<std::string> with_hook(const std::string &config, const std::string &hook,
                                      bool instead_of_nvidia);
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

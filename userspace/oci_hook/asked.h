@@ -9,7 +9,7 @@
 #include "lib/contract.h"
 #include "lib/settings.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 /// What names of annotations begin with: "org.umacct.hard".
 constexpr const char *annotation_prefix = "org.umacct.";
@@ -46,4 +46,4 @@ struct Asked {
 /// Throws Error (usage) that names what can't be understood.
 Asked read_asked(const std::string &config);
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/state.h"
+#include "oci_hook/state.h"
 
 #include <limits>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "lib/owners/state_file.h"
 #include "lib/text.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::string read_config(const std::filesystem::path &bundle) {
     return std::move(*text);
 }
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

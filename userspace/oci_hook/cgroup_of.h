@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
-#include "hook/state.h"
 #include "lib/host/cgroup.h"
 #include "lib/host/file_descriptor.h"
+#include "oci_hook/state.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 class ContainerCgroup {
 public:
@@ -39,4 +39,4 @@ private:
     std::uint64_t id_ = 0;
 };
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

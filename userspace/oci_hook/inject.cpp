@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/inject.h"
+#include "oci_hook/inject.h"
 
 #include <algorithm>
 #include <array>
@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "hook/asked.h"
 #include "lib/error.h"
 #include "lib/json_scan.h"
+#include "oci_hook/asked.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 namespace {
 
@@ -162,4 +162,4 @@ std::optional<std::string> with_hook(const std::string &config, const std::strin
     return all.dump();
 }
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

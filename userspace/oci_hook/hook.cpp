@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/hook.h"
+#include "oci_hook/hook.h"
 
 #include <exception>
 #include <optional>
@@ -10,9 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "hook/asked.h"
-#include "hook/cgroup_of.h"
-#include "hook/state.h"
 #include "lib/contract.h"
 #include "lib/error.h"
 #include "lib/machine.h"
@@ -20,8 +17,11 @@
 #include "lib/policy/policy.h"
 #include "lib/settings.h"
 #include "lib/text.h"
+#include "oci_hook/asked.h"
+#include "oci_hook/cgroup_of.h"
+#include "oci_hook/state.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 namespace {
 
@@ -194,4 +194,4 @@ int run_hook(const std::string &state, const Surroundings &surroundings) {
     return static_cast<int>(Failure::failed);
 }
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

@@ -16,16 +16,16 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "hook/inject.h"
-#include "hook/state.h"
 #include "lib/error.h"
 #include "lib/host/replace_file.h"
+#include "oci_hook/inject.h"
+#include "oci_hook/state.h"
 
 namespace {
 
 using umacct::Error;
 using umacct::Failure;
-using umacct::hook::RuntimeCall;
+using umacct::oci_hook::RuntimeCall;
 
 /// Beside this program.
 std::string hook_path() {
@@ -42,8 +42,8 @@ void add_hook(const RuntimeCall &call) {
     if (!call.bundle)
         return;
 
-    const auto text = umacct::hook::with_hook(umacct::hook::read_config(*call.bundle), hook_path(),
-                                              call.instead_of_nvidia);
+    const auto text = umacct::oci_hook::with_hook(umacct::oci_hook::read_config(*call.bundle),
+                                                  hook_path(), call.instead_of_nvidia);
     if (!text)
         return;
     if (const int code = umacct::replace_file_of_others(*call.bundle / "config.json", *text))
@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     try {
-        call = umacct::hook::read_call({argv + 1, argv + argc});
+        call = umacct::oci_hook::read_call({argv + 1, argv + argc});
         add_hook(call);
         become_runtime(call);
     } catch (const Error &error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/asked.h"
+#include "oci_hook/asked.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include "lib/json_scan.h"
 #include "lib/text.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 namespace {
 
@@ -213,4 +213,4 @@ Asked read_asked(const std::string &config) {
     return asked;
 }
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

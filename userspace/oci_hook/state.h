@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 /// No runtime's state comes near.
 constexpr std::size_t largest_state = 1U << 20;
@@ -26,4 +26,4 @@ ContainerState read_state(const std::string &json);
 /// sensible size.
 std::string read_config(const std::filesystem::path &bundle);
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

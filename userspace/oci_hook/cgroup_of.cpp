@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "hook/cgroup_of.h"
+#include "oci_hook/cgroup_of.h"
 
 #include <array>
 #include <cerrno>
@@ -15,7 +15,7 @@
 #include "lib/owners/owner.h"
 #include "lib/text.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string ContainerCgroup::read_path() const {
     throw Error(Failure::failed, "its process is in no cgroup of the v2 hierarchy, or is gone");
 }
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

@@ -9,7 +9,7 @@
 
 #include "lib/module/module.h"
 
-namespace umacct::hook {
+namespace umacct::oci_hook {
 
 struct Surroundings {
     Connection::Connect connect;
@@ -22,4 +22,4 @@ struct Surroundings {
 /// container starts with less than it was to have, one line says why.
 int run_hook(const std::string &state, const Surroundings &surroundings);
 
-} // namespace umacct::hook
+} // namespace umacct::oci_hook

@@ -9,10 +9,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "hook/hook.h"
-#include "hook/state.h"
 #include "lib/error.h"
 #include "lib/module/transport.h"
+#include "oci_hook/hook.h"
+#include "oci_hook/state.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ std::string read_input() {
     std::array<char, 16384> buffer{};
     std::string text;
 
-    while (text.size() <= umacct::hook::largest_state) {
+    while (text.size() <= umacct::oci_hook::largest_state) {
         const ssize_t size = read(STDIN_FILENO, buffer.data(), buffer.size());
 
         if (size < 0 && errno == EINTR)
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     try {
         std::ostringstream said;
         const int code =
-            umacct::hook::run_hook(read_input(), {umacct::connect_netlink, "/proc", "/", said});
+            umacct::oci_hook::run_hook(read_input(), {umacct::connect_netlink, "/proc", "/", said});
 
         std::cerr << said.str();
         // Not every runtime passes on what its hooks say.
