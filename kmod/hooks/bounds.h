@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What of the drivers' own heaps is counted by size, and what in lots. The kernel module and the
- * observer's BPF programs (userspace/observer/) both have it from here.
+ * observer's BPF programs (userspace/bpf/) both have it from here.
  */
 #ifndef UMACCT_BOUNDS_H
 #define UMACCT_BOUNDS_H

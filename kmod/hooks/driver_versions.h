@@ -2,7 +2,7 @@
 /*
  * The versions of the driver that are known. This is the only code that decides by them: a
  * new one is a row in the table. The kernel module and the observer's BPF programs
- * (userspace/observer/) both have it from here.
+ * (userspace/bpf/) both have it from here.
  */
 #ifndef UMACCT_DRIVER_VERSIONS_H
 #define UMACCT_DRIVER_VERSIONS_H

@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bpf/observer.h"
 #include "hooks/driver_versions.h"
 #include "lib/arithmetic.h"
 #include "lib/error.h"
@@ -31,9 +32,8 @@
 #include "lib/host/text_file.h"
 #include "lib/module/stand_in.h"
 #include "lib/observer/maps.h"
-#include "observer/observer.h"
 extern "C" {
-#include "observer/start.h"
+#include "bpf/start.h"
 }
 
 namespace umacct {

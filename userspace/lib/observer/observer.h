@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// Usage where the kernel module isn't loaded: BPF programs of ours count, and answer as the
 /// module does. What the module alone can do they refuse. The source of truth is what they keep
-/// in their maps: see userspace/observer/.
+/// in their maps: see userspace/bpf/.
 #pragma once
 
 #include <cstdint>
