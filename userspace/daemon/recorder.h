@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/failures.h"
+#include "daemon/failure_log.h"
 #include "lib/history/sample.h"
 #include "lib/history/writer.h"
 #include "lib/module/module.h"

@@ -9,7 +9,7 @@
 #include "lib/error.h"
 #include "lib/history/analysis.h"
 #include "lib/history/reader.h"
-#include "lib/module/failed.h"
+#include "lib/module/failure_event.h"
 #include "tool/print/text.h"
 
 namespace umacct::tool::doctor {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
-#include "lib/module/failed.h"
+#include "lib/module/failure_event.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"

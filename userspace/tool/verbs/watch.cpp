@@ -13,7 +13,7 @@
 #include "lib/error.h"
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
-#include "lib/module/failed.h"
+#include "lib/module/failure_event.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"

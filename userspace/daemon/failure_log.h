@@ -10,7 +10,7 @@
 #include <string>
 
 #include "lib/json.h"
-#include "lib/module/failed.h"
+#include "lib/module/failure_event.h"
 
 namespace umacct {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lib/module/failed.h"
+#include "lib/module/failure_event.h"
 
 #include <fmt/format.h>
 

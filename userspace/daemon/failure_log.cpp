@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "daemon/failures.h"
+#include "daemon/failure_log.h"
 
 #include <algorithm>
 #include <string_view>
