@@ -9,7 +9,7 @@
 
 namespace umacct {
 
-/// The kinds of failure; the values are exit codes of the tool, which has more: tool/verbs.h.
+/// The kinds of failure; the values are exit codes of the tool, which has more: tool/exit_code.h.
 enum class Failure {
     failed = 1,
     usage = 2,      ///< what the user wrote is wrong

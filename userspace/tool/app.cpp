@@ -13,6 +13,7 @@
 #include "lib/error.h"
 #include "lib/json.h"
 #include "lib/text.h"
+#include "tool/exit_code.h"
 #include "tool/words.h"
 
 namespace umacct::tool {

@@ -16,7 +16,7 @@
 #include "lib/policy/validate.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
-#include "tool/verbs.h"
+#include "tool/exit_code.h"
 
 namespace umacct::tool {
 

@@ -13,9 +13,9 @@
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/exit_code.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
-#include "tool/verbs.h"
 
 namespace umacct::tool {
 

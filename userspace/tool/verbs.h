@@ -14,22 +14,6 @@ namespace umacct::tool {
 
 struct Session;
 
-// Exit codes that are no failure's (those are lib/error.h's). What they mean is in the footer of
-// app.cpp and in the manual.
-
-constexpr int exit_not_enforced = 5; ///< of a change that was made and that nothing enforces
-
-// Of "preflight", where the answer isn't yes.
-constexpr int exit_after_reclaim = 6;
-constexpr int exit_after_compaction = 7;
-constexpr int exit_no_room = 8;
-
-constexpr int exit_of_run = 125; ///< of "run" and "nvml", for a failure of ours
-
-// What a shell, env and timeout answer for a command that can't be run.
-constexpr int exit_not_found = 127;
-constexpr int exit_not_executable = 126;
-
 /// What runs when the command line was understood; its exit code. Throws Error.
 using Action = std::function<int(Session &)>;
 

@@ -12,6 +12,7 @@
 #include "lib/error.h"
 #include "lib/text.h"
 #include "tool/arguments.h"
+#include "tool/exit_code.h"
 #include "tool/nvml/place.h"
 #include "tool/session.h"
 #include "tool/verbs.h"

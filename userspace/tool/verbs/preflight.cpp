@@ -22,6 +22,7 @@
 #include "lib/memory/reclaim.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/exit_code.h"
 #include "tool/print/holders.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"

@@ -22,6 +22,7 @@
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/exit_code.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"
