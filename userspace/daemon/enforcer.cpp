@@ -326,7 +326,7 @@ void Enforcer::tell_rest() {
 
     if (untold.below.empty())
         return;
-    tell_(fmt::format("below {}: {} more cgroups were set as the policy says, and {} could not be; "
+    tell_(fmt::format("below {}: the policy was applied to {} more cgroups, and failed for {}; "
                       "the last was {}",
                       printable(untold.below), untold.set, untold.failed, untold.last),
           {{"failed", untold.failed > 0},

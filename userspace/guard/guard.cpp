@@ -307,12 +307,12 @@ std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Sus
             return is_below(each.holder.path, group.holder.path) && each.passed_by.empty() &&
                    each.grown >= group.grown / 2;
         }))
-        return "one in it took half of it";
+        return "a cgroup in it caused half of its growth";
     if (group.holder.shelters || std::ranges::any_of(holders, [&](const Holder &each) {
             return is_below(each.path, group.holder.path) &&
                    (each.preference == Preference::omit || is_protected(each.path));
         }))
-        return "one in it is protected";
+        return "a cgroup in it is protected";
     return "";
 }
 

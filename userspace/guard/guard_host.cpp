@@ -547,7 +547,7 @@ void GuardHost::recover() {
     if (!file || raised_ || !frozen_.empty())
         return;
     const auto undo = [this](const Guard::Action &action, const std::string &done) {
-        std::string line = "guard: " + done + ", left by the one before";
+        std::string line = "guard: " + done + ", left from its previous run";
         bool failed = false;
 
         try {

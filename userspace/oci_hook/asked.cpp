@@ -115,7 +115,7 @@ auto reading(std::string_view what, std::string_view value, Read read) {
         return true;
     if (text == "off" || text == "false")
         return false;
-    throw Error(Failure::usage, "it is neither on nor off");
+    throw Error(Failure::usage, "neither 'on' nor 'off'");
 }
 
 void read_annotation(const std::string &key, const std::string &value, WrittenSettings &to) {
@@ -140,7 +140,7 @@ std::uint64_t parse_mib(std::string_view text) {
 
     if (error != std::errc() || end != text.data() + text.size() || value == 0 ||
         value > std::numeric_limits<std::int64_t>::max() / mib)
-        throw Error(Failure::usage, "it is not a whole number of MiB above 0");
+        throw Error(Failure::usage, "not a whole number of MiB above 0");
     return value * mib;
 }
 

@@ -663,8 +663,8 @@ TEST_F(EnforcerTest, OfThousandsThatComeAtOnceFewLinesAreTold) {
     std::this_thread::sleep_until(*enforcer.due());
     enforcer.retry();
     ASSERT_EQ(told_.size(), 501U);
-    EXPECT_EQ(told_.back().substr(0, 62),
-              "below /many: 1500 more cgroups were set as the policy says, an");
+    EXPECT_EQ(told_.back().substr(0, 63),
+              "below /many: the policy was applied to 1500 more cgroups, and f");
     EXPECT_FALSE(enforcer.due());
 }
 

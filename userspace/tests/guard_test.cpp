@@ -414,7 +414,7 @@ TEST_F(Ranking, SharedSlicesAndWhatOthersOwnAreNeverIn) {
     EXPECT_EQ(order(), "/user.slice/user-1.slice/session-1.scope | /user.slice "
                        "/user.slice/user-1.slice ");
     EXPECT_EQ(why_not("/user.slice"), "it is of several tenants");
-    EXPECT_EQ(why_not("/user.slice/user-1.slice"), "one in it took half of it");
+    EXPECT_EQ(why_not("/user.slice/user-1.slice"), "a cgroup in it caused half of its growth");
 }
 
 TEST_F(Ranking, SystemdsPreferencesHold) {

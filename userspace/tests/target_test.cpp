@@ -96,7 +96,7 @@ TEST_F(Targets, AUnitWithOrWithoutItsSuffix) {
     EXPECT_EQ(path("ollama.service"), "/system.slice/ollama.service");
     EXPECT_EQ(path("ollama"), "/system.slice/ollama.service");
     EXPECT_EQ(path("user.slice"), "/user.slice");
-    EXPECT_NE(hint("stopped.service").find("what does not run has no cgroup"), std::string::npos);
+    EXPECT_NE(hint("stopped.service").find("what is not running has no cgroup"), std::string::npos);
 }
 
 // A service's start asks by that: see umacct-generator.

@@ -253,7 +253,7 @@ check "a guard raises the reserve before it is killed" fails status_is reserve $
 kill -KILL "$daemon"
 gone "$daemon"
 check "the daemon starts after one that was killed" daemon_start
-check "the daemon thaws what the killed one left frozen" grep -q "$(cgroup_path left) is thawed, left by the one before" "$LOG"
+check "the daemon thaws what the killed one left frozen" grep -q "$(cgroup_path left) is thawed, left from its previous run" "$LOG"
 cgroup_write left cgroup.kill 1
 check "the daemon lowers the reserve that the killed one left raised" eventually status_is reserve $((RESERVE * MIB))
 daemon_stop

@@ -227,7 +227,7 @@ Plan plan_of(Session &session, const Status &status, const Policy &policy) {
     return plan;
 }
 
-/// All of it, or what was done is taken back.
+/// Makes all of the changes, or undoes those that it made.
 Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
     std::size_t done = 0;
     Enforcement made;
@@ -238,17 +238,19 @@ Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
         if (const MachineChange change = plan.machine_change(status); !change.empty())
             made = set_machine(module, change);
     } catch (const Error &error) {
-        const auto try_to = [](auto take_back) {
+        bool all = true;
+
+        while (done-- > 0) {
             try {
-                take_back();
+                set_account(module, plan.steps[done].target, plan.steps[done].before);
             } catch (const Error &) {
                 // A cgroup is gone, or the module is; the first error says what went wrong.
+                all = false;
             }
-        };
-
-        while (done-- > 0)
-            try_to([&] { set_account(module, plan.steps[done].target, plan.steps[done].before); });
-        throw Error(error.failure(), error.what(), "what was changed before is taken back");
+        }
+        throw Error(error.failure(), error.what(),
+                    all ? "the changes made before it were undone"
+                        : "not all changes made before it could be undone");
     }
     return made;
 }
