@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# cell: *-550
+# cell: amd64-6.12-550
 # boot:
 #
 # umacctd, its guard and its metrics where BPF programs count in the module's place; what they
