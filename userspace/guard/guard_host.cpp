@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fcntl.h>
@@ -40,6 +41,13 @@ constexpr auto reclaim_most = 100ms;
 
 /// Of less it isn't asked what it is.
 constexpr std::uint64_t small = 16ULL << 20;
+
+/// A tenant makes any number of cgroups, as deep as it likes, in one that it was given. It takes
+/// about 10 us to look at one.
+constexpr std::size_t most_of_tenant = 1024;
+constexpr std::size_t deepest_of_tenant = 16;
+/// Of those that the module names, so many are looked at whatever is beside them: the largest.
+constexpr std::size_t most_large = 512;
 
 /// What a step is for as a whole: a service, a session, a container. A user's manager isn't:
 /// what it runs are services of their own.
@@ -105,30 +113,6 @@ Preference preference_of(const Cgroups &cgroups, const std::string &path,
                                                                      : Preference::none;
 }
 
-/// What the module says of a cgroup. Not its path: of all of them these may be 60 MiB.
-struct Counted {
-    std::uint64_t usage = 0;
-    std::uint64_t charged = 0;
-    std::optional<std::uint64_t> memory_current;
-    Limit soft;
-};
-
-/// By the cgroup's id.
-using AllCounted = std::unordered_map<std::uint64_t, Counted>;
-
-AllCounted count(Module &module) {
-    AllCounted counted;
-
-    module.for_each_account([&counted] { counted.clear(); },
-                            [&counted](const Account &account) {
-                                counted[account.id] = {.usage = account.usage,
-                                                       .charged = account.charged,
-                                                       .memory_current = account.memory_current,
-                                                       .soft = account.soft};
-                            });
-    return counted;
-}
-
 /// Memory of a cgroup that would be free if its processes ended, but for what the driver took:
 /// page cache is available anyway, and tmpfs stays.
 std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path, std::uint64_t charged,
@@ -168,6 +152,213 @@ std::vector<pid_t> processes_below(const Cgroups &cgroups, const std::string &pa
     });
     return pids;
 }
+
+/// One look at who holds what.
+class Look {
+public:
+    /// guard: what it knows of those that hold little; may be none.
+    Look(const Cgroups &cgroups, const Guard *guard) : cgroups_(cgroups), guard_(guard) {}
+
+    std::vector<Holder> run(Module &module) {
+        count(module);
+        walk(cgroups_.mount().root, nullptr);
+        look_at_large();
+        return std::move(holders_);
+    }
+
+private:
+    /// What the module says of a cgroup. Not its path: of all of them these may be 60 MiB.
+    struct Counted {
+        std::uint64_t usage = 0;
+        std::uint64_t charged = 0;
+        std::optional<std::uint64_t> memory_current;
+        Limit soft;
+    };
+
+    struct Large {
+        std::uint64_t bytes = 0;
+        std::uint64_t id = 0;
+        std::string path;
+    };
+
+    /// A subtree that root doesn't own.
+    struct Delegated {
+        std::size_t left = most_of_tenant; ///< to be looked at
+        std::size_t depth = 0;             ///< at which the walk is
+    };
+
+    void count(Module &module) {
+        module.for_each_account(
+            [this] {
+                counted_.clear();
+                large_.clear();
+            },
+            [this](Account account) {
+                counted_[account.id] = {.usage = account.usage,
+                                        .charged = account.charged,
+                                        .memory_current = account.memory_current,
+                                        .soft = account.soft};
+                const std::uint64_t bytes =
+                    std::max(account.usage, account.memory_current.value_or(0));
+                if (bytes >= small)
+                    keep_large({bytes, account.id, std::move(account.path)});
+            });
+    }
+
+    /// Keeps a heap of the largest, the smallest of them first.
+    void keep_large(Large large) {
+        const auto is_larger = [](const Large &a, const Large &b) { return a.bytes > b.bytes; };
+
+        if (large_.size() == most_large) {
+            if (large.bytes <= large_.front().bytes)
+                return;
+            std::ranges::pop_heap(large_, is_larger);
+            large_.pop_back();
+        }
+        large_.push_back(std::move(large));
+        std::ranges::push_heap(large_, is_larger);
+    }
+
+    /// A cgroup and what is below it. in: the delegated subtree that it is in, if any.
+    void walk(const std::string &path, Delegated *in) {
+        const std::size_t groups = groups_.size();
+        Delegated begins;
+        bool goes_on = true;
+
+        if (path != "/") {
+            const auto folder = folder_of(cgroups_, path);
+
+            if (folder && folder->owner != 0 && in == nullptr)
+                in = &begins;
+            goes_on = folder && look_at(path, *folder);
+        }
+        if (goes_on)
+            walk_below(path, in);
+        groups_.resize(groups);
+    }
+
+    void walk_below(const std::string &path, Delegated *in) {
+        const auto directory = cgroups_.directory(path);
+        const std::size_t most = in == nullptr                    ? SIZE_MAX - 1
+                                 : in->depth == deepest_of_tenant ? 0
+                                                                  : in->left;
+        std::error_code ignored;
+
+        if (!directory)
+            return;
+        std::vector<std::string> names = folders_in(*directory, ignored, most + 1);
+        if (names.size() > most) {
+            names.pop_back();
+            cut(path, in->depth);
+        }
+        if (in != nullptr) {
+            in->left -= names.size();
+            ++in->depth;
+        }
+        for (const std::string &name : names)
+            walk(join_path(path, name), in);
+        if (in != nullptr)
+            --in->depth;
+    }
+
+    /// Notes that not all below it is looked at. What is protected may be there.
+    void cut(const std::string &path, std::size_t depth) {
+        cut_.emplace(path, depth);
+        for (const std::size_t group : groups_)
+            shelter_if_unknown(holders_[group], path);
+    }
+
+    void shelter_if_unknown(Holder &group, const std::string &path) const {
+        group.shelters =
+            group.shelters || (guard_ != nullptr && guard_->policy().may_protect_below(path));
+    }
+
+    /// Those that the module names as large, where the walk left some out.
+    void look_at_large() {
+        if (cut_.empty())
+            return;
+        // Parents come first.
+        std::ranges::sort(large_, {}, &Large::path);
+        for (const Large &large : large_) {
+            const auto above = cut_.find(parent_path(large.path));
+
+            if (above == cut_.end() || above->second == deepest_of_tenant ||
+                seen_.contains(large.id))
+                continue;
+            const std::size_t depth = above->second + 1;
+            const auto folder = folder_of(cgroups_, large.path);
+            if (!folder || folder->id != large.id || !look_at(large.path, *folder))
+                continue;
+            cut_.emplace(large.path, depth);
+            if (!holders_.empty() && holders_.back().id == large.id)
+                shelter_if_unknown(holders_.back(), large.path);
+        }
+    }
+
+    /// Whether somebody below it is to be looked at, too.
+    bool look_at(const std::string &path, const CgroupFolder &folder) {
+        const auto found = counted_.find(folder.id);
+        const Counted own = found == counted_.end() ? Counted{} : found->second;
+        const auto current =
+            own.memory_current ? own.memory_current : cgroups_.number(path, "memory.current");
+        // Below one that holds little nobody holds more. Without the memory controller's own
+        // figure there may be somebody.
+        const bool is_small = current && *current < small && own.usage < small;
+        if (is_small && !is_worth_knowing(path, folder.id))
+            return false;
+        const bool unit = is_whole(path) || (folder.is_leaf && !path.ends_with(".slice")) ||
+                          is_tenants_unit(cgroups_, path, folder, current.has_value());
+        const bool tenant = !unit && is_tenant(path, folder);
+        Holder holder;
+        holder.path = path;
+        holder.id = folder.id;
+        holder.driver = own.usage;
+        holder.soft = own.soft;
+        holder.kind = unit ? HolderKind::unit : tenant ? HolderKind::tenant : HolderKind::shared;
+        if (is_small) {
+            if (!guard_->has_touched(holder.id))
+                holder.path.clear();
+            if (holder.kind != HolderKind::shared)
+                holders_.push_back(std::move(holder));
+            return false;
+        }
+        seen_.insert(holder.id);
+        if (holder.kind != HolderKind::shared) {
+            if (!is_populated(cgroups_, path))
+                return true;
+            holder.other = other_memory(cgroups_, path, own.charged, current.value_or(0));
+            holder.preference = preference_of(cgroups_, path, folder);
+            if (tenant)
+                groups_.push_back(holders_.size());
+            holders_.push_back(std::move(holder));
+        }
+        // Nobody looks inside a unit: it is acted against as a whole.
+        return !unit;
+    }
+
+    /// Of those that hold little there may be any number, with any paths: only what they once held
+    /// is worth knowing, and which groups they keep from harm.
+    bool is_worth_knowing(const std::string &path, std::uint64_t id) {
+        if (guard_ == nullptr)
+            return false;
+        const auto shelters = [this](std::size_t group) { return holders_[group].shelters; };
+        if (!std::ranges::all_of(groups_, shelters) && guard_->is_protected(path)) {
+            for (const std::size_t group : groups_)
+                holders_[group].shelters = true;
+        }
+        return guard_->has_touched(id) || guard_->knows(id);
+    }
+
+    const Cgroups &cgroups_;
+    const Guard *guard_;
+    std::unordered_map<std::uint64_t, Counted> counted_; ///< by the cgroup's id
+    std::vector<Large> large_;
+    std::vector<Holder> holders_;
+    std::vector<std::size_t> groups_;        ///< tenants' that the walk is in, of holders_
+    std::unordered_set<std::uint64_t> seen_; ///< ids of those that hold more than little
+    /// Where not all below is looked at, by how deep in a delegated subtree it is.
+    std::unordered_map<std::string, std::size_t> cut_;
+};
 
 /// So many are published: more is nothing that a person reads.
 constexpr std::size_t most_published = 64;
@@ -269,68 +460,8 @@ void GuardHost::run() {
     publish(holders);
 }
 
-// NOLINTNEXTLINE(readability-function-cognitive-complexity): one walk, of one decision each
 std::vector<Holder> GuardHost::holders() {
-    const Cgroups &cgroups = machine_.cgroups();
-    const AllCounted counted = count(connection_.module());
-    std::vector<Holder> holders;
-
-    walk_cgroups(cgroups, cgroups.mount().root, [&](const std::string &path) {
-        if (path == "/")
-            return true;
-        const auto folder = folder_of(cgroups, path);
-        if (!folder)
-            return false;
-
-        const auto found = counted.find(folder->id);
-        const Counted own = found == counted.end() ? Counted{} : found->second;
-        const auto current =
-            own.memory_current ? own.memory_current : cgroups.number(path, "memory.current");
-        // Below one that holds little nobody holds more. Without the memory controller's own
-        // figure there may be somebody.
-        const bool is_small = current && *current < small && own.usage < small;
-        if (is_small && !is_worth_knowing(path, folder->id, holders))
-            return false;
-        const bool unit = is_whole(path) || (folder->is_leaf && !path.ends_with(".slice")) ||
-                          is_tenants_unit(cgroups, path, *folder, current.has_value());
-        const bool tenant = !unit && is_tenant(path, *folder);
-        Holder holder;
-        holder.path = path;
-        holder.id = folder->id;
-        holder.driver = own.usage;
-        holder.soft = own.soft;
-        holder.kind = unit ? HolderKind::unit : tenant ? HolderKind::tenant : HolderKind::shared;
-        if (is_small) {
-            if (!guard_->has_touched(holder.id))
-                holder.path.clear();
-            if (holder.kind != HolderKind::shared)
-                holders.push_back(std::move(holder));
-            return false;
-        }
-        if (holder.kind != HolderKind::shared) {
-            if (!is_populated(cgroups, path))
-                return true;
-            holder.other = other_memory(cgroups, path, own.charged, current.value_or(0));
-            holder.preference = preference_of(cgroups, path, *folder);
-            holders.push_back(std::move(holder));
-        }
-        // Nobody looks inside a unit: it is acted against as a whole.
-        return !unit;
-    });
-    return holders;
-}
-
-/// Of those that hold little there may be any number, with any paths: only what they once held is
-/// worth knowing, and which groups they keep from harm.
-bool GuardHost::is_worth_knowing(const std::string &path, std::uint64_t id,
-                                 std::vector<Holder> &holders) const {
-    if (!guard_)
-        return false;
-    for (Holder &group : holders) {
-        if (group.kind == HolderKind::tenant && !group.shelters && is_below(path, group.path))
-            group.shelters = guard_->is_protected(path);
-    }
-    return guard_->has_touched(id) || guard_->knows(id);
+    return Look(machine_.cgroups(), guard_ ? &*guard_ : nullptr).run(connection_.module());
 }
 
 void GuardHost::publish(const std::vector<Holder> &holders) const {

@@ -47,12 +47,12 @@ public:
     /// Throws Error where there is nothing to read.
     void run();
 
-    /// What everybody holds: of those that may be acted against, and groups of them.
+    /// What everybody holds: of those that may be acted against, and groups of them, which come
+    /// before what is in them. A tenant's group also stands for those of its cgroups that are too
+    /// many, or too deep, to be looked at.
     std::vector<Holder> holders();
 
 private:
-    bool is_worth_knowing(const std::string &path, std::uint64_t id,
-                          std::vector<Holder> &holders) const;
     void act(const std::vector<Guard::Action> &actions);
     void perform(const Guard::Action &action);
     void reclaim(const Guard::Action &action) const;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "guard/guard_thread.h"
+#include "lib/host/cgroup_tree.h"
 #include "lib/host/umacctd.h"
 #include "lib/policy/policy.h"
 #include "tests/fake_module.h"
@@ -294,6 +295,111 @@ TEST_F(GuardHostTest, OfThoseThatHoldLittleItKnowsNoMoreThanItNeeds) {
     host_.set(protects);
     ASSERT_TRUE(holder(group));
     EXPECT_TRUE(holder(group)->shelters) << "what is protected in it is, though it holds little";
+}
+
+/// A tenant's, with so many in it that hold enough to be looked at.
+class CrowdTest : public test::OnTmpfs, public GuardHostTest {
+protected:
+    static constexpr const char *manager = "/user.slice/user-1000.slice/user@1000.service";
+
+    CrowdTest() {
+        put_back();
+        cgroup("/user.slice");
+        cgroup("/user.slice/user-1000.slice");
+        cgroup(manager);
+        give_to_user(manager, "memory pids\n");
+    }
+
+    void add_crowd(int from, int to) const {
+        for (int i = from; i < to; ++i) {
+            const std::string path = fmt::format("{}/{}", manager, i);
+
+            sandbox_.add_cgroup(path);
+            sandbox_.write(sandbox_.cgroup_mount() / path.substr(1) / "memory.current",
+                           std::to_string(gib) + "\n");
+        }
+    }
+
+    std::vector<Holder> in_it() {
+        std::vector<Holder> holders = host_.holders();
+
+        std::erase_if(holders, [](const Holder &each) { return !is_below(each.path, manager); });
+        return holders;
+    }
+};
+
+TEST_F(CrowdTest, OfATenantsOnlySoManyAreLookedAt) {
+    add_crowd(0, 900);
+    EXPECT_EQ(in_it().size(), 900U);
+    add_crowd(900, 1500);
+    EXPECT_EQ(in_it().size(), 1024U);
+}
+
+TEST_F(CrowdTest, OfATenantsOnlySoDeepAreLookedAt) {
+    std::string deep = manager;
+
+    for (int i = 0; i < 100; ++i) {
+        deep += "/d";
+        sandbox_.add_cgroup(deep);
+        give_to_user(deep, "memory\n");
+    }
+    EXPECT_EQ(in_it().size(), 16U);
+}
+
+TEST_F(CrowdTest, ALargeOneIsFoundBesideAnyNumber) {
+    const auto add_large = [this](const std::string &path) {
+        cgroup(path);
+        account(path).usage = gib;
+    };
+    const auto group = [](int i) { return fmt::format("{}/group-{}", manager, i); };
+
+    // Wherever they are in the folder's order, most of these are behind what is looked at.
+    for (int i = 0; i < 10; ++i) {
+        add_crowd(i * 300, (i + 1) * 300);
+        add_large(group(i));
+        give_to_user(group(i), "memory\n");
+        add_large(group(i) + "/one");
+        give_to_user(group(i) + "/one", "");
+        add_large(group(i) + "/one/inner");
+    }
+    const std::vector<Holder> holders = in_it();
+    const auto kinds = [&](const std::string &path) {
+        std::vector<HolderKind> kinds;
+
+        for (const Holder &each : holders) {
+            if (each.path == path)
+                kinds.push_back(each.kind);
+        }
+        return kinds;
+    };
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(kinds(group(i)), std::vector{HolderKind::tenant});
+        EXPECT_EQ(kinds(group(i) + "/one"), std::vector{HolderKind::unit});
+        EXPECT_TRUE(kinds(group(i) + "/one/inner").empty()) << "nobody looks inside";
+    }
+    EXPECT_LE(holders.size(), 1024U + 20);
+}
+
+TEST_F(CrowdTest, WhatIsProtectedMayBeAmongThoseNotLookedAt) {
+    const auto shelters = [this](std::vector<std::string> patterns) {
+        GuardPolicy protects = policy({GuardStep::freeze});
+
+        protects.protect = std::move(patterns);
+        host_.set(protects);
+        for (const Holder &each : host_.holders()) {
+            if (each.path == manager)
+                return each.shelters;
+        }
+        return false;
+    };
+
+    add_crowd(0, 900);
+    EXPECT_FALSE(shelters({"/**/precious"}));
+    add_crowd(900, 1500);
+    EXPECT_TRUE(shelters({"/**/precious"}));
+    EXPECT_TRUE(shelters({fmt::format("{}/precious", manager)}));
+    EXPECT_FALSE(shelters({"/system.slice/precious*"}));
+    EXPECT_FALSE(shelters({"/user.slice/user-1001.slice/**"}));
 }
 
 TEST_F(GuardHostTest, ItSaysWhatItSeesForUmacctGuard) {

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <stdexcept>
 
+#include <linux/magic.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +73,23 @@ void Sandbox::write(const fs::path &file, const std::string &text) const {
 
     fs::create_directories(path.parent_path());
     std::ofstream(path) << text;
+}
+
+OnTmpfs::OnTmpfs() {
+    struct statfs info {};
+
+    if (const char *was = std::getenv("TMPDIR"))
+        was_ = was;
+    if (statfs("/dev/shm", &info) == 0 && info.f_type == TMPFS_MAGIC &&
+        access("/dev/shm", W_OK) == 0)
+        setenv("TMPDIR", "/dev/shm", 1);
+}
+
+void OnTmpfs::put_back() const {
+    if (was_)
+        setenv("TMPDIR", was_->c_str(), 1);
+    else
+        unsetenv("TMPDIR");
 }
 
 RunningDaemon::RunningDaemon(const fs::path &root) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -35,6 +36,17 @@ public:
 
 private:
     std::filesystem::path top_;
+};
+
+/// A disk is slower than cgroupfs by far: where there is a tmpfs, sandboxes that are made before
+/// put_back() are there.
+class OnTmpfs {
+protected:
+    OnTmpfs();
+    void put_back() const;
+
+private:
+    std::optional<std::string> was_;
 };
 
 /// umacctd, as far as others can see that it runs: another process that has its lock.

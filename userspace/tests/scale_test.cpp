@@ -2,8 +2,8 @@
 /// What a tenant who makes cgroups by the thousands can make umacctd and the exporter keep, and
 /// wait for: on a sandbox's cgroups, with a module that makes up its answers, so that what is
 /// measured is umacctd's. How soon it acts is up to who else uses the processors, too: "BARS=1
-/// umacct_daemon_tests --gtest_filter='Scale.*'", on a machine that does nothing else, holds it to
-/// what it should be.
+/// umacct_daemon_tests --gtest_filter='GuardInTime.*'", on a machine that does nothing else, holds
+/// it to what it should be.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -24,11 +24,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/magic.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/daemon.h"
@@ -209,31 +207,7 @@ bool eventually(std::chrono::seconds most, const std::function<bool()> &is_so) {
     return true;
 }
 
-/// A disk is slower than cgroupfs by far: where there is a tmpfs, the sandbox is there.
-class OnTmpfs {
-protected:
-    OnTmpfs() {
-        struct statfs info {};
-
-        if (const char *was = std::getenv("TMPDIR"))
-            was_ = was;
-        if (statfs("/dev/shm", &info) == 0 && info.f_type == TMPFS_MAGIC &&
-            access("/dev/shm", W_OK) == 0)
-            setenv("TMPDIR", "/dev/shm", 1);
-    }
-
-    void put_back() const {
-        if (was_)
-            setenv("TMPDIR", was_->c_str(), 1);
-        else
-            unsetenv("TMPDIR");
-    }
-
-private:
-    std::optional<std::string> was_;
-};
-
-class Scale : public OnTmpfs, public testing::Test {
+class Scale : public test::OnTmpfs, public testing::Test {
 protected:
     Scale() {
         put_back();
@@ -337,10 +311,40 @@ void remove_cgroup(const std::filesystem::path &cgroup) {
     ASSERT_EQ(rmdir(cgroup.c_str()), 0);
 }
 
-TEST_F(Scale, TheGuardActsInTimeHoweverManyComeAndGo) {
-    constexpr int rounds = 5;
+/// How soon the guard acts, beside what tenants do.
+class GuardInTime : public Scale {
+protected:
+    const bool has_bars = std::getenv("BARS") != nullptr;
+    const std::chrono::milliseconds bar = has_bars ? 200ms : 2000ms;
+
+    /// made: cgroups so far.
+    void expect_in_time(const std::atomic<int> &made) {
+        constexpr int rounds = 5;
+        auto best = std::chrono::milliseconds::max();
+
+        for (int i = 0; i < rounds && best > bar; ++i) {
+            const int before = made;
+            const auto begin = Clock::now();
+
+            module_.service_usage = static_cast<std::uint64_t>(i + 1) * 8 * gib;
+            module_.available = 2 * gib;
+            ASSERT_TRUE(eventually(60s, [this] { return is_frozen(); }));
+            const auto took =
+                std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+            std::printf("frozen after %lld ms, while %d cgroups came, %lld a second\n",
+                        static_cast<long long>(took.count()), made - before,
+                        static_cast<long long>(std::int64_t{made - before} * 1000 /
+                                               std::max<std::int64_t>(took.count(), 1)));
+            best = std::min(best, took);
+            module_.available = 5 * gib;
+            ASSERT_TRUE(eventually(60s, [this] { return !is_frozen(); }));
+        }
+        EXPECT_LE(best, bar);
+    }
+};
+
+TEST_F(GuardInTime, HoweverManyComeAndGo) {
     constexpr int alive = 4000;
-    const auto bar = std::getenv("BARS") != nullptr ? 200ms : 2000ms;
     const auto tenant = sandbox_.cgroup_mount() / "tenant";
     std::atomic<int> made{0};
 
@@ -362,26 +366,24 @@ TEST_F(Scale, TheGuardActsInTimeHoweverManyComeAndGo) {
         }
     });
     ASSERT_TRUE(eventually(60s, [&] { return made >= alive; }));
+    expect_in_time(made);
+}
 
-    auto best = std::chrono::milliseconds::max();
-    for (int i = 0; i < rounds && best > bar; ++i) {
-        const int before = made;
-        const auto begin = Clock::now();
+TEST_F(GuardInTime, HoweverManyATenantKeeps) {
+    const auto tenant = sandbox_.cgroup_mount() / "tenant";
+    const std::atomic<int> made{has_bars ? 100'000 : 10'000}; // to make them takes seconds
 
-        module_.service_usage = static_cast<std::uint64_t>(i + 1) * 8 * gib;
-        module_.available = 2 * gib;
-        ASSERT_TRUE(eventually(60s, [this] { return is_frozen(); }));
-        const auto took =
-            std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-        std::printf("frozen after %lld ms, while %d cgroups came, %lld a second\n",
-                    static_cast<long long>(took.count()), made - before,
-                    static_cast<long long>(std::int64_t{made - before} * 1000 /
-                                           std::max<std::int64_t>(took.count(), 1)));
-        best = std::min(best, took);
-        module_.available = 5 * gib;
-        ASSERT_TRUE(eventually(60s, [this] { return !is_frozen(); }));
-    }
-    EXPECT_LE(best, bar);
+    sandbox_.add_cgroup("/tenant");
+    sandbox_.write(tenant / "memory.current", std::to_string(gib) + "\n");
+    sandbox_.write(tenant / "cgroup.subtree_control", "memory\n");
+    ASSERT_EQ(chown(tenant.c_str(), 1000, 1000), 0);
+    for (int i = 0; i < made; ++i)
+        ASSERT_EQ(mkdir((tenant / std::to_string(i)).c_str(), 0755), 0);
+    policy("[guard]\nfloor = '4G'\nfor = '0s'\nsteps = ['freeze']\nwait = '0s'\nrelease = '0s'\n");
+    module_.available = 5 * gib;
+    start();
+    ASSERT_TRUE(eventually(60s, [this] { return module_.dumps >= 2; }));
+    expect_in_time(made);
 }
 
 } // namespace

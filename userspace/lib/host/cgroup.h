@@ -72,8 +72,10 @@ private:
     mutable std::optional<CgroupMount> mount_;
 };
 
-/// The names of the folders in a folder; error: why there may be more of them. A link is none.
-std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error);
+/// The names of the folders in a folder, so many at most; error: why there may be more of them. A
+/// link is none.
+std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error,
+                                    std::size_t at_most = SIZE_MAX);
 
 /// The last component of a path: "/" for the root.
 std::string_view base_name(std::string_view path);

@@ -21,14 +21,16 @@ struct CloseDirectory {
 
 } // namespace
 
-std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error) {
+std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error,
+                                    std::size_t at_most) {
     std::vector<std::string> names;
 
     error.clear();
+    errno = 0;
     // Not std::filesystem's iterator: asked what an entry is, links apart, it asks the kernel of
     // each file, which has said so already.
     const std::unique_ptr<DIR, CloseDirectory> directory(opendir(folder.c_str()));
-    while (directory) {
+    while (directory && names.size() < at_most) {
         errno = 0;
         const dirent *entry = readdir(directory.get());
         if (entry == nullptr)

@@ -641,6 +641,16 @@ bool GuardPolicy::protects(std::string_view path) const {
     return std::ranges::any_of(always_protected, is_it) || std::ranges::any_of(protect, is_it);
 }
 
+bool GuardPolicy::may_protect_below(std::string_view path) const {
+    const std::string below = path == "/" ? "/" : fmt::format("{}/", path);
+
+    return std::ranges::any_of(protect, [&](const std::string &pattern) {
+        const std::string plain = pattern.substr(0, pattern.find_first_of("*?"));
+
+        return plain.starts_with(below) || below.starts_with(plain);
+    });
+}
+
 std::string Place::text() const {
     return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
 }

@@ -89,6 +89,9 @@ struct GuardPolicy {
     /// Also what no policy has to name: without it nobody can log in, or see what is wrong.
     bool protects(std::string_view path) const;
 
+    /// Whether it may name one below that path: true where only the cgroups' names would tell.
+    bool may_protect_below(std::string_view path) const;
+
     bool operator==(const GuardPolicy &other) const = default;
 };
 
