@@ -40,11 +40,13 @@ protected:
                                    minor(info.st_dev), info.st_ino, file.string()));
     }
 
-    void opens(std::uint32_t pid, const std::filesystem::path &file) const {
+    void opens(std::uint32_t pid, const std::filesystem::path &file, int mount = 40) const {
         const auto directory = sandbox_.proc() / std::to_string(pid) / "fd";
 
         std::filesystem::create_directories(directory);
         std::filesystem::create_symlink(file, directory / "3");
+        sandbox_.write(fmt::format("proc/{}/fdinfo/3", pid),
+                       fmt::format("pos:\t0\nflags:\t02\nmnt_id:\t{}\nino:\t7\n", mount));
     }
 
     test::Sandbox sandbox_;
@@ -70,6 +72,40 @@ TEST_F(SharedFiles, NobodysComeFirstThenTheLargest) {
     EXPECT_EQ(files[2].path, held.string());
     EXPECT_EQ(files[2].mapped, std::vector<std::uint32_t>{412});
     EXPECT_TRUE(files[2].open.empty()) << "who maps it isn't listed twice";
+}
+
+TEST_F(SharedFiles, OfWhatIsOpenOnlyMountsInMemoryAreAsked) {
+    const std::filesystem::path file = sandbox_.root() / "elsewhere";
+    const auto count = [this] { return shared_files(sandbox_.proc(), mib).size(); };
+
+    struct stat info {};
+
+    std::ofstream(file) << std::string(2 * mib, 'x');
+    ASSERT_EQ(stat(file.c_str(), &info), 0);
+    opens(412, file, 41);
+    EXPECT_EQ(count(), 0U) << "of that mount nothing is known";
+    // Another process has it.
+    sandbox_.write("proc/7/mountinfo", fmt::format("41 1 {}:{} / /mnt rw - tmpfs tmpfs rw\n",
+                                                   major(info.st_dev), minor(info.st_dev)));
+    std::filesystem::create_directories(sandbox_.proc() / "7/ns");
+    std::filesystem::create_symlink("mnt:[7]", sandbox_.proc() / "7/ns/mnt");
+    EXPECT_EQ(count(), 1U);
+}
+
+TEST_F(SharedFiles, WhatIsMountedBelowIsLeftAlone) {
+    const auto mount = [this](const std::filesystem::path &place, const char *type) {
+        std::ofstream(sandbox_.proc() / "self/mountinfo", std::ios::app)
+            << fmt::format("41 40 0:31 / {} rw - {} x rw\n", place.string(), type);
+    };
+    const auto count = [this] { return shared_files(sandbox_.proc(), mib).size(); };
+
+    add("docs/big", 2 * mib);
+    add("big", 2 * mib);
+    EXPECT_EQ(count(), 2U);
+    mount(sandbox_.root() / "shm/docs", "fuse.portal");
+    EXPECT_EQ(count(), 1U);
+    mount(sandbox_.root(), "nfs4");
+    EXPECT_EQ(count(), 0U) << "a server is asked on the way to it";
 }
 
 TEST_F(SharedFiles, SegmentsThatNobodyHasAttached) {

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <sstream>
 #include <utility>
 
 #include <fcntl.h>
@@ -17,28 +16,11 @@
 
 #include "lib/error.h"
 #include "lib/host/file_descriptor.h"
+#include "lib/host/mountinfo.h"
 
 namespace umacct {
 
 namespace {
-
-/// Undoes mountinfo's \040 for a space and its like.
-std::string unescape(std::string_view text) {
-    std::string result;
-
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        int code = 0;
-        const bool escaped =
-            text[i] == '\\' && i + 3 < text.size() &&
-            std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr ==
-                text.data() + i + 4;
-
-        if (escaped)
-            i += 3;
-        result += escaped ? static_cast<char>(code) : text[i];
-    }
-    return result;
-}
 
 /// "/a/b" without "/a" is "/b"; empty when path isn't at or below prefix.
 std::optional<std::string> without_prefix(std::string_view path, std::string_view prefix) {
@@ -68,24 +50,14 @@ bool is_only_up(std::string_view root) {
 std::optional<CgroupMount> CgroupMount::find(std::istream &mountinfo) {
     std::optional<CgroupMount> found;
 
-    for (std::string line; std::getline(mountinfo, line);) {
-        // id parent major:minor root mount-point options [optional...] - type ...
-        std::istringstream words(line);
-        std::vector<std::string> fields;
-
-        for (std::string word; words >> word;)
-            fields.push_back(word);
-        const auto dash = std::find(fields.begin(), fields.end(), "-");
-        if (fields.size() < 5 || std::distance(dash, fields.end()) < 2 || dash[1] != "cgroup2")
+    for (const Mount &each : read_mounts(mountinfo)) {
+        if (each.type != "cgroup2")
             continue;
 
-        // The hierarchy's own options are the last word, after type and source.
         const bool recursive =
-            std::distance(dash, fields.end()) > 3 &&
-            ("," + dash[3] + ",").find(",memory_recursiveprot,") != std::string::npos;
-        CgroupMount mount{.point = unescape(fields[4]),
-                          .root = unescape(fields[3]),
-                          .recursive_protection = recursive};
+            ("," + each.options + ",").find(",memory_recursiveprot,") != std::string::npos;
+        CgroupMount mount{
+            .point = each.point, .root = each.root, .recursive_protection = recursive};
         // Of a container that has the host's hierarchy mounted. The module's paths begin there.
         if (is_only_up(mount.root))
             mount.root = "/";

@@ -12,11 +12,19 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <linux/memfd.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "lib/host/file_descriptor.h"
+#include "lib/host/mountinfo.h"
 
 namespace umacct {
 
@@ -44,18 +52,40 @@ std::optional<std::uint32_t> pid_of(const fs::path &directory) {
                                                                     : std::nullopt;
 }
 
+/// A folder that no link leads to.
+FileDescriptor folder_below(const fs::path &root, const char *path) {
+    const FileDescriptor from(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    open_how how{};
+
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    return FileDescriptor(from.get() < 0 ? -1
+                                         : static_cast<int>(syscall(SYS_openat2, from.get(), path,
+                                                                    &how, sizeof(how))));
+}
+
+/// Nothing is asked of a file before it is known that its file system is in memory: any other may
+/// be a server's, or a program's, that doesn't answer.
 class Search {
 public:
     explicit Search(const fs::path &proc) : proc_(proc) {}
 
     std::vector<SharedFile> run(std::uint64_t least) {
+        std::vector<std::pair<fs::path, std::uint32_t>> processes;
+
+        add_own();
         add_mounts();
         std::error_code error;
         for (fs::directory_iterator at(proc_, error), end; !error && at != end;
              at.increment(error)) {
             if (const auto pid = pid_of(at->path()))
-                add_process(at->path(), *pid);
+                processes.emplace_back(at->path(), *pid);
         }
+        // What one has open may be of a mount of another's.
+        for (const auto &[process, pid] : processes)
+            add_namespace(process);
+        for (const auto &[process, pid] : processes)
+            add_process(process, pid);
         add_segments();
 
         std::vector<SharedFile> list;
@@ -70,7 +100,7 @@ public:
     }
 
 private:
-    /// Where it is shown, path is what is known of its name.
+    /// Where it is shown, on a file system in memory; path is what is known of its name.
     SharedFile *add(const fs::path &shown, const std::string &path) {
         struct stat info {};
 
@@ -97,17 +127,47 @@ private:
 
         struct statfs info {};
 
-        if (is_new && statfs(file.c_str(), &info) == 0) {
+        if (is_new && statfs(file.c_str(), &info) == 0)
             at->second = info.f_type == TMPFS_MAGIC || info.f_type == SECRETMEM_MAGIC;
-            if (info.f_type == SECRETMEM_MAGIC)
-                secret_.insert(device);
-        }
         return at->second;
     }
 
-    /// All files below a directory, on its own file system. One that isn't in memory is left alone:
-    /// a tenant may have put a link there.
-    void add_names(const fs::path &directory, const std::string &seen_as) {
+    /// A mount of the kernel's own, which no table has: by a file in it.
+    void add_unlisted(int file, bool is_secret) {
+        const FileDescriptor closed(file);
+
+        struct stat info {};
+
+        if (file < 0 || fstat(file, &info) != 0)
+            return;
+        memory_[info.st_dev] = true;
+        if (is_secret)
+            secret_.insert(info.st_dev);
+        if (const auto mount = mount_of_file(proc_ / "self", std::to_string(file)))
+            mounts_.insert(*mount);
+    }
+
+    void add_own() {
+        add_unlisted(static_cast<int>(syscall(SYS_memfd_create, "umacct", MFD_CLOEXEC)), false);
+        add_unlisted(static_cast<int>(syscall(SYS_memfd_secret, O_CLOEXEC)), true);
+    }
+
+    /// The id of the mount that an open file is in.
+    static std::optional<int> mount_of_file(const fs::path &process, const std::string &file) {
+        std::ifstream info(process / "fdinfo" / file);
+        int mount = 0;
+
+        for (std::string word; info >> word;) {
+            if (word == "mnt_id:")
+                return info >> mount ? std::optional(mount) : std::nullopt;
+        }
+        return std::nullopt;
+    }
+
+    /// All files below a directory, on its own file system, but not on what is mounted in it.
+    /// mounts: with places as the directory is seen_as. One that isn't in memory is left alone.
+    void add_names(const fs::path &directory, const std::string &seen_as,
+                   const std::vector<Mount> &mounts) {
         struct stat top {};
 
         std::error_code error;
@@ -115,50 +175,78 @@ private:
         if (stat(directory.c_str(), &top) != 0 || !is_memory(directory, top.st_dev) ||
             !searched_.insert(top.st_dev).second)
             return;
+        std::set<std::string> places;
+        for (const Mount &mount : mounts)
+            places.insert(mount.point.string());
         for (fs::recursive_directory_iterator
                  at(directory, fs::directory_options::skip_permission_denied, error),
              end;
              !error && at != end && names_ < names_at_most; at.increment(error), ++names_) {
+            const std::string name =
+                seen_as + at->path().string().substr(directory.string().size());
+
             struct stat info {};
 
-            if (lstat(at->path().c_str(), &info) != 0)
+            if (places.contains(name))
+                at.disable_recursion_pending();
+            else if (lstat(at->path().c_str(), &info) != 0)
                 continue;
-            if (info.st_dev != top.st_dev)
+            else if (info.st_dev != top.st_dev)
                 at.disable_recursion_pending();
             else if (S_ISREG(info.st_mode))
-                add(at->path(), seen_as + at->path().string().substr(directory.string().size()));
+                add(at->path(), name);
         }
     }
 
-    void add_mounts() {
-        std::ifstream mountinfo(proc_ / "self/mountinfo");
+    /// The mounts of a process that are in memory, and all that it sees.
+    std::vector<Mount> read_mounts_of(const fs::path &process) {
+        std::ifstream mountinfo(process / "mountinfo");
+        std::vector<Mount> mounts = read_mounts(mountinfo);
 
-        for (std::string line; std::getline(mountinfo, line);) {
-            const std::size_t dash = line.find(" - tmpfs ");
-            std::istringstream words(line);
-            std::string word;
-
-            if (dash == std::string::npos)
+        for (const Mount &mount : mounts) {
+            if (!mount.is_tmpfs() && mount.type != "devtmpfs")
                 continue;
-            for (int i = 0; i < 5; ++i)
-                words >> word;
+            memory_[mount.device] = true;
+            mounts_.insert(mount.id);
+        }
+        return mounts;
+    }
 
+    void add_mounts() {
+        const std::vector<Mount> mounts = read_mounts_of(proc_ / "self");
+
+        for (const Mount &mount : mounts) {
             struct stat info {};
 
-            if (stat(word.c_str(), &info) != 0)
+            if (!mount.is_tmpfs() || mount_of(mounts, mount.point, true) != &mount ||
+                stat(mount.point.c_str(), &info) != 0)
                 continue;
             memory_[info.st_dev] = true;
-            add_names(word, word);
+            add_names(mount.point, mount.point.string(), mounts);
         }
+    }
+
+    /// A container has a /dev/shm of its own.
+    void add_namespace(const fs::path &process) {
+        static constexpr const char *shared = "/dev/shm";
+        std::error_code error;
+        const auto name = fs::read_symlink(process / "ns/mnt", error);
+
+        if (error || !namespaces_.insert(name.string()).second)
+            return;
+        const std::vector<Mount> mounts = read_mounts_of(process);
+        const Mount *mount = mount_of(mounts, shared, false);
+        if (mount == nullptr || !mount->is_tmpfs())
+            return;
+        // A tenant may have put a link there.
+        const FileDescriptor folder = folder_below(process / "root", "dev/shm");
+        if (folder.get() >= 0)
+            add_names(fmt::format("/proc/self/fd/{}", folder.get()), shared, mounts);
     }
 
     void add_process(const fs::path &process, std::uint32_t pid) {
         std::error_code error;
 
-        // A container has a /dev/shm of its own.
-        if (const auto name = fs::read_symlink(process / "ns/mnt", error);
-            !error && namespaces_.insert(name.string()).second)
-            add_names(process / "root/dev/shm", "/dev/shm");
         std::ifstream maps(process / "maps");
         for (std::string line; std::getline(maps, line);)
             add_mapping(process, pid, line);
@@ -168,6 +256,9 @@ private:
             const std::string path = fs::read_symlink(at->path(), gone).string();
 
             if (gone || !path.starts_with('/'))
+                continue;
+            const auto mount = mount_of_file(process, at->path().filename().string());
+            if (!mount || !mounts_.contains(*mount))
                 continue;
             SharedFile *file = add(at->path(), path);
             if (file != nullptr && !has(file->mapped, pid) && !has(file->open, pid))
@@ -196,14 +287,10 @@ private:
         const dev_t device = makedev(major_number, minor_number);
         const auto known = files_.find(FileId(device, inode));
         const auto memory = memory_.find(device);
-        // A file system in memory has no device of its own.
-        if (known == files_.end() &&
-            (major_number != 0 || (memory != memory_.end() && !memory->second)))
-            return;
         SharedFile *file = nullptr;
         if (known != files_.end()) {
             file = &known->second;
-        } else {
+        } else if (memory != memory_.end() && memory->second) {
             std::string path;
 
             std::getline(words, path);
@@ -244,6 +331,7 @@ private:
     std::map<FileId, SharedFile> files_;
     std::map<dev_t, bool> memory_; ///< devices by whether they are file systems in memory
     std::set<dev_t> secret_;       ///< those of them that are memfd_secret()'s
+    std::set<int> mounts_;         ///< ids of those that are in memory
     std::set<dev_t> searched_;
     std::set<std::string> namespaces_;
     std::size_t names_ = 0;
