@@ -161,7 +161,7 @@ int main(int argc, char **argv) {
         ->check(CLI::Range(1, 1 << 20));
     app.add_option("-f,--folder", options.folder, "kubelet's, for sockets of device plugins");
     app.add_option("-r,--root", options.root,
-                   "where the node's /etc and /var are; a container has them elsewhere");
+                   "where the node's /etc, /run and /var are; a container has them elsewhere");
     try {
         app.parse(argc, argv);
         Daemon(options).run();

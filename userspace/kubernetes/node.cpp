@@ -24,17 +24,29 @@ std::string why_not(const Status &status, const std::filesystem::path &root) {
         if (problem.fatal && problem.check != "untracked")
             return problem.text;
     }
-    if (std::ranges::none_of(runtimes, [&](const char *name) {
-            const auto *runtime = containers::find_runtime(name);
-            return runtime != nullptr && containers::is_set_up(*runtime, root);
-        }))
-        return "no runtime of this node is set up to run umacct-hook; 'umacct setup containerd', "
-               "or "
-               "crio, does that";
-    return "";
+    return why_no_hook(root);
 }
 
 } // namespace
+
+std::string why_no_hook(const std::filesystem::path &root) {
+    std::string all;
+
+    // Kubelet has one of them.
+    for (const char *name : runtimes) {
+        const auto *runtime = containers::find_runtime(name);
+
+        if (runtime == nullptr || !containers::was_set_up(*runtime, root))
+            continue;
+        const std::string why = containers::why_not_hooked(*runtime, root);
+        if (why.empty())
+            return "";
+        all += (all.empty() ? "" : "; ") + why;
+    }
+    return !all.empty() ? all
+                        : "no runtime of this node is set up to run umacct-hook; 'umacct setup "
+                          "containerd', or crio, does that";
+}
 
 Offer Node::look() {
     try {

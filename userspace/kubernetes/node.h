@@ -3,12 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
 
 #include "kubernetes/devices.h"
 #include "lib/machine.h"
 #include "lib/module/module.h"
 
 namespace umacct::kubernetes {
+
+/// Why a container that is made on the node now may not run umacct-hook; empty where each does.
+/// root: where the node's /etc, /run and /var are.
+std::string why_no_hook(const std::filesystem::path &root);
 
 class Node {
 public:

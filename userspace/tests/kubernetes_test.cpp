@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// umacct-device-plugin, spoken to as kubelet speaks: over gRPC, by what deviceplugin.proto says.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -31,11 +32,13 @@
 #include "lib/host/file_descriptor.h"
 #include "tests/fake_module.h"
 #include "tests/sandbox.h"
+#include "tool/containers/runtimes.h"
 
 namespace umacct::kubernetes {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 constexpr std::uint64_t gib = 1ULL << 30;
 constexpr std::chrono::seconds patience{60}; ///< a machine that is busy
@@ -114,6 +117,10 @@ private:
     bool refuses_ = false;
     std::vector<v1beta1::RegisterRequest> requests_;
 };
+
+std::string text_of(const fs::path &file) {
+    return containers::read_text(file).value_or("");
+}
 
 /// A call's context, which ends in any case.
 class Context : public grpc::ClientContext {
@@ -244,6 +251,37 @@ protected:
     KubernetesTest() { fs::create_directories(folder_); }
 
     fs::path own() const { return folder_ / own_socket; }
+
+    fs::path settings() const { return sandbox_.root() / "etc/containerd/config.toml"; }
+
+    fs::path record() const { return sandbox_.root() / "var/lib/umacct/setup/containerd.json"; }
+
+    fs::path containerd_socket() const {
+        return sandbox_.root() / "run/containerd/containerd.sock";
+    }
+
+    /// What "umacct setup containerd" does.
+    void set_up() const {
+        const auto &containerd = *containers::find_runtime("containerd");
+
+        containers::set_up(
+            containerd, sandbox_.root(),
+            containers::to_set_up(containerd, {.root = sandbox_.root(), .memory = gib}));
+    }
+
+    void install() const {
+        sandbox_.write("usr/lib/umacct/umacct-hook", "");
+        sandbox_.write("usr/bin/ctr", "#!/bin/sh\necho '{\"process\": {}, \"linux\": {}}'\n");
+        fs::permissions(sandbox_.root() / "usr/bin/ctr", fs::perms(0755));
+    }
+
+    /// Its socket is as old as if it had started so long after its files were changed last.
+    void start_containerd(std::chrono::seconds after) const {
+        auto changed = std::max(fs::last_write_time(record()), fs::last_write_time(settings()));
+
+        sandbox_.write(containerd_socket(), "");
+        fs::last_write_time(containerd_socket(), changed + after);
+    }
 
     static void keep(Registered &registered) {
         registered.keep(std::chrono::duration_cast<std::chrono::milliseconds>(patience));
@@ -448,8 +486,9 @@ TEST_F(KubernetesTest, ANodeOffersItsMemoryWhereLimitsHold) {
     EXPECT_EQ(node.look().devices(), 128U);
     loaded = true;
     EXPECT_NE(node.look().why_not.find("umacct setup containerd"), std::string::npos);
-    sandbox_.write("var/lib/umacct/setup/containerd.json",
-                   R"({"files": [{"file": "f", "before": null, "after": "", "shared": false}]})");
+    install();
+    set_up();
+    start_containerd(1s);
     EXPECT_EQ(node.look().why_not, "");
     module.status.reserve = 28 * mib;
     EXPECT_EQ(node.look().devices(), 100U) << "the reserve is the machine's";
@@ -468,6 +507,106 @@ TEST_F(KubernetesTest, ANodeOffersItsMemoryWhereLimitsHold) {
     module.fail_with.reset();
     module.status.driver_state = UMACCT_DRIVER_HOOKED;
     EXPECT_TRUE(node.look().healthy()) << "it is asked anew";
+}
+
+/// Containerd reads its files at its start alone.
+TEST_F(KubernetesTest, ANodeOffersNothingBeforeContainerdHasTheHook) {
+    const std::string root = sandbox_.root().string();
+    const auto why = [&] { return why_no_hook(sandbox_.root()); };
+    const auto says = [&](const std::string &what) {
+        const std::string said = why();
+
+        EXPECT_EQ(said.find(root), std::string::npos) << "the node has other paths: " << said;
+        return said.find(what) != std::string::npos ? testing::AssertionSuccess()
+                                                    : testing::AssertionFailure() << said;
+    };
+
+    install();
+    set_up();
+    EXPECT_TRUE(says("containerd does not run: its socket /run/containerd/containerd.sock"));
+    start_containerd(-1s);
+    EXPECT_TRUE(says("restart it: 'systemctl restart containerd'"));
+    start_containerd(1s);
+    EXPECT_EQ(why(), "");
+
+    set_up();
+    EXPECT_EQ(why(), "") << "a second setup that changes nothing takes no restart";
+    const std::string text = text_of(settings());
+    sandbox_.write(settings(), "oom_score = 5\n" + text);
+    fs::last_write_time(settings(), fs::last_write_time(containerd_socket()) + 1s);
+    EXPECT_TRUE(says("restart it")) << "what it has read is not known";
+    start_containerd(1s);
+    EXPECT_EQ(why(), "") << "what an administrator adds is no harm";
+
+    // What containerd reads from then on lacks the hook, though it is there now.
+    sandbox_.write(settings(), "version = 2\n");
+    start_containerd(1s);
+    EXPECT_TRUE(says("/etc/containerd/config.toml is not as umacct-hook needs it"));
+    set_up();
+    fs::last_write_time(containerd_socket(), fs::last_write_time(record()) - 1s);
+    EXPECT_TRUE(says("restart it"));
+    start_containerd(1s);
+    EXPECT_EQ(why(), "");
+
+    // As nvidia-ctk writes one.
+    sandbox_.write(settings(), "imports = ['/etc/containerd/conf.d/*.toml']\n" + text);
+    start_containerd(1s);
+    EXPECT_EQ(why(), "");
+    sandbox_.write("etc/containerd/conf.d/99-nvidia.toml",
+                   "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.nvidia]\n"
+                   "runtime_type = 'io.containerd.runc.v2'\n");
+    EXPECT_TRUE(says("/etc/containerd/conf.d/99-nvidia.toml is not"));
+    fs::remove_all(sandbox_.root() / "etc/containerd/conf.d");
+
+    for (const char *file : {"etc/containerd/umacct-base.json", "etc/cdi/umacct-memory.json"}) {
+        const std::string whole = text_of(sandbox_.root() / file);
+        const auto time = fs::last_write_time(sandbox_.root() / file);
+
+        sandbox_.write(file, "{}");
+        EXPECT_TRUE(says(std::string("/") + file + " is not as umacct-hook needs it"));
+        fs::remove(sandbox_.root() / file);
+        EXPECT_TRUE(says(std::string("/") + file + " is not as umacct-hook needs it"));
+        sandbox_.write(file, whole);
+        fs::last_write_time(sandbox_.root() / file, time);
+        EXPECT_EQ(why(), "");
+    }
+    sandbox_.write(settings(), "version = ");
+    EXPECT_NE(why().find("config.toml:1"), std::string::npos);
+    sandbox_.write(settings(), text + "[grpc]\naddress = '/run/other/own.sock'\n");
+    EXPECT_TRUE(says("its socket /run/other/own.sock"));
+}
+
+/// In the plugin's container the node's files are below another folder than where they were made.
+TEST_F(KubernetesTest, TheNodesFilesAreReadBelowItsRoot) {
+    install();
+    set_up();
+    start_containerd(1s);
+    std::string text = text_of(record());
+    const std::string root = sandbox_.root().string();
+    for (auto at = text.find(root); at != std::string::npos; at = text.find(root))
+        text.erase(at, root.size());
+    sandbox_.write(record(), text);
+    start_containerd(1s);
+    EXPECT_EQ(why_no_hook(sandbox_.root()), "");
+    sandbox_.write("etc/cdi/umacct-memory.json", "{}");
+    EXPECT_NE(why_no_hook(sandbox_.root()).find("/etc/cdi/umacct-memory.json"), std::string::npos);
+}
+
+TEST_F(KubernetesTest, CrioReadsItsFilesAtItsStartToo) {
+    const auto &crio = *containers::find_runtime("crio");
+    const fs::path at = sandbox_.root() / "run/crio/crio.sock";
+    const fs::path made = sandbox_.root() / "var/lib/umacct/setup/crio.json";
+
+    install();
+    containers::set_up(crio, sandbox_.root(),
+                       containers::to_set_up(crio, {.root = sandbox_.root(), .memory = gib}));
+    sandbox_.write(at, "");
+    fs::last_write_time(at, fs::last_write_time(made) - 1s);
+    EXPECT_NE(why_no_hook(sandbox_.root()).find("systemctl restart crio"), std::string::npos);
+    fs::last_write_time(at, fs::last_write_time(made) + 1s);
+    EXPECT_EQ(why_no_hook(sandbox_.root()), "");
+    sandbox_.write("etc/crio/crio.conf.d/90-umacct.conf", "");
+    EXPECT_NE(why_no_hook(sandbox_.root()).find("90-umacct.conf is not"), std::string::npos);
 }
 
 TEST_F(KubernetesTest, TheProgramRegistersAndEndsBySigterm) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// umacct setup podman, crio, docker, containerd and cdi: what they write, and that undoing it
 /// leaves nothing.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -186,6 +188,51 @@ TEST_F(SetupContainers, PrintChangesNothing) {
     EXPECT_EQ(tree(), after);
     EXPECT_EQ(run_json({"setup", "docker", "--undo", "--print", "--json"})["differences"].size(),
               2U);
+}
+
+std::string id_of(char digit) {
+    return std::string(64, digit);
+}
+
+TEST_F(SetupContainers, AFileThatWasChangedSinceIsToBeSetUpAgain) {
+    sandbox_.write(containerd, some_settings);
+    for (const auto &[part, file] : {std::pair("podman", "etc/containers/oci/hooks.d/umacct.json"),
+                                     {"containerd", containerd},
+                                     {"containerd", base},
+                                     {"docker", settings}}) {
+        const std::string set_up = part + std::string(": set up;");
+
+        EXPECT_EQ(run({"setup", part}).code, 0);
+        EXPECT_NE(run({"setup"}).out.find(set_up), std::string::npos) << file;
+        sandbox_.write(file, file == std::string(containerd) ? "version = 2\n" : "{}");
+        EXPECT_NE(run({"setup"}).out.find(part + std::string(": to be set up again")),
+                  std::string::npos)
+            << file;
+        EXPECT_EQ(run({"setup", part}).code, 0);
+        EXPECT_NE(run({"setup"}).out.find(set_up), std::string::npos) << file;
+    }
+
+    // Another part makes the devices of another machine: it is the same file.
+    EXPECT_EQ(run({"setup", "cdi"}).code, 0);
+    sandbox_.write(sandbox_.proc() / "meminfo", "MemTotal: 33554432 kB\n");
+    EXPECT_EQ(run({"setup", "cdi"}).code, 0);
+    EXPECT_NE(run({"setup"}).out.find("containerd: to be set up again"), std::string::npos);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    EXPECT_NE(run({"setup"}).out.find("containerd: set up;"), std::string::npos);
+}
+
+/// umacct-device-plugin(8) compares it with the start of the runtime.
+TEST_F(SetupContainers, ASetupThatChangesNothingKeepsTheRecordsTime) {
+    const fs::path record = sandbox_.root() / "var/lib/umacct/setup/containerd.json";
+    const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+
+    run({"setup", "containerd"});
+    fs::last_write_time(record, long_ago);
+    run({"setup", "containerd"});
+    EXPECT_EQ(fs::last_write_time(record), long_ago);
+    sandbox_.write(containerd, "version = 2\n");
+    run({"setup", "containerd"});
+    EXPECT_GT(fs::last_write_time(record), long_ago);
 }
 
 TEST_F(SetupContainers, DockersSettingsKeepTheirOrderAndForm) {

@@ -39,6 +39,7 @@ constexpr const char *runtime_type = "runtime_type";
 constexpr const char *base_spec = "base_runtime_spec";
 constexpr const char *base_prefix = "/etc/containerd/umacct-base";
 constexpr const char *by_whom = "# By 'umacct setup containerd'.";
+constexpr const char *usual_socket = "/run/containerd/containerd.sock";
 
 /// Lists of patterns: what of a pod, and of a container, its specification is told. The second
 /// kind no tenant can write.
@@ -349,12 +350,12 @@ std::string text_of(const fs::path &file) {
     return std::move(*text);
 }
 
-/// Makes the edits, of a specification for each runtime, and of the files that name them.
+/// Makes the edits, of the files that name a specification for each runtime, and of those.
 class Maker {
 public:
-    Maker(fs::path root, std::string hook) : root_(std::move(root)), hook_(std::move(hook)) {}
+    explicit Maker(fs::path root) : root_(std::move(root)) {}
 
-    std::vector<Edit> edits() {
+    std::vector<Edit> files() {
         const fs::path file = root_ / settings_file;
         Edit main{.file = file, .before = read_text(file), .after = {}, .shared = true};
         const std::string text = main.before.value_or("version = 2\n");
@@ -375,13 +376,22 @@ public:
             files.push_back(std::move(edit));
         }
 
-        std::vector<Edit> all;
-        for (auto &[name, spec] : specs_) {
+        return files;
+    }
+
+    /// Of the specifications that the files name.
+    std::vector<Edit> specs(const std::string &hook) const {
+        std::vector<Edit> specs;
+
+        for (const auto &[name, made_of] : specs_) {
             const fs::path place = root_ / fs::path(name).relative_path();
-            all.push_back({.file = place, .before = read_text(place), .after = std::move(spec)});
+
+            specs.push_back(
+                {.file = place,
+                 .before = read_text(place),
+                 .after = made_of.empty() ? own_spec(root_, hook) : spec_of(made_of, hook)});
         }
-        std::ranges::move(files, std::back_inserter(all));
-        return all;
+        return specs;
     }
 
 private:
@@ -417,7 +427,7 @@ private:
         return all;
     }
 
-    /// The file that it is to be made of.
+    /// The file that its containers are to be made of.
     std::string spec_for(const std::string &name, const toml::table *runtime) {
         const std::string known =
             runtime == nullptr ? "" : (*runtime)[base_spec].value_or(std::string());
@@ -425,26 +435,28 @@ private:
         if (known.empty() || known == fmt::format("{}.json", base_prefix)) {
             std::string ours = fmt::format("{}.json", base_prefix);
 
-            if (!specs_.contains(ours))
-                specs_[ours] = own_spec(root_, hook_);
+            specs_[ours] = "";
             return ours;
         }
         // Somebody's own, or what was made of it before.
         std::string ours =
             known.starts_with(base_prefix) ? known : fmt::format("{}-{}.json", base_prefix, name);
-        const fs::path theirs = root_ / fs::path(known).relative_path();
+        specs_[ours] = root_ / fs::path(known).relative_path();
+        return ours;
+    }
+
+    static std::string spec_of(const fs::path &theirs, const std::string &hook) {
         try {
-            specs_[ours] = with_hook_in(text_of(theirs), hook_);
+            return with_hook_in(text_of(theirs), hook);
         } catch (const Json::exception &error) {
             throw Error(Failure::failed,
                         fmt::format("{} is no specification: {}", theirs.string(), error.what()));
         }
-        return ours;
     }
 
     fs::path root_;
-    std::string hook_;
-    std::map<std::string, std::string> specs_; ///< by their files, as containerd sees those
+    /// What each is made of, by its file as containerd sees it; empty for containerd's own.
+    std::map<std::string, fs::path> specs_;
 };
 
 // --- taking it out again -----------------------------------------------------------
@@ -576,7 +588,24 @@ private:
 } // namespace
 
 std::vector<Edit> containerd_settings(const fs::path &root, const std::string &hook) {
-    return Maker(root, hook).edits();
+    Maker maker(root);
+    auto files = maker.files();
+    auto edits = maker.specs(hook);
+
+    std::ranges::move(files, std::back_inserter(edits));
+    return edits;
+}
+
+std::vector<Edit> containerd_files(const fs::path &root) {
+    return Maker(root).files();
+}
+
+fs::path containerd_socket(const fs::path &root) {
+    const fs::path file = root / settings_file;
+    const toml::table settings = parse(file, read_text(file).value_or(""));
+    const fs::path socket = settings["grpc"]["address"].value_or(std::string(usual_socket));
+
+    return root / socket.relative_path();
 }
 
 std::optional<std::string> containerd_without_umacct(const std::string &now, const Edit &made) {

@@ -16,6 +16,12 @@ namespace umacct::containers {
 /// Throws Error where containerd isn't installed, or its configuration can't be understood.
 std::vector<Edit> containerd_settings(const std::filesystem::path &root, const std::string &hook);
 
+/// The same without the specifications: of the files alone that name them.
+std::vector<Edit> containerd_files(const std::filesystem::path &root);
+
+/// Where containerd answers, which makes its socket anew each time that it starts.
+std::filesystem::path containerd_socket(const std::filesystem::path &root);
+
 /// Of a file that was changed since; as it is where it has nothing of ours, empty where nothing is
 /// left.
 std::optional<std::string> containerd_without_umacct(const std::string &now, const Edit &made);

@@ -126,6 +126,13 @@ void write_edit(const Edit &edit) {
     throw_unless_written(file, replace_file_of_others(file, *edit.after));
 }
 
+/// As it is called from here: who made it may have had another root.
+fs::path seen_from(const fs::path &root, const fs::path &file) {
+    const fs::path below = file.lexically_relative(root);
+
+    return below.empty() || *below.begin() == ".." ? root / file.relative_path() : file;
+}
+
 Json text_json(const std::optional<std::string> &text) {
     return text ? Json(*text) : Json(nullptr);
 }
@@ -219,8 +226,33 @@ bool Record::is_there(const fs::path &root, const std::string &part) {
 Record::Record(fs::path root, std::string part)
     : root_(std::move(root)), part_(std::move(part)), edits_(read_edits(file_of(root_, part_))) {}
 
+std::optional<fs::path> Record::altered() const {
+    for (const Edit &made : edits_) {
+        const fs::path file = seen_from(root_, made.file);
+
+        if (!made.shared && read_text(file) != made.after)
+            return file;
+    }
+    return std::nullopt;
+}
+
+fs::file_time_type Record::last_change() const {
+    std::error_code error;
+    auto last = fs::last_write_time(file_of(root_, part_), error);
+
+    for (const Edit &made : edits_) {
+        if (error)
+            break;
+        last = std::max(last, fs::last_write_time(seen_from(root_, made.file), error));
+    }
+    // One that is gone was changed just now.
+    return error ? fs::file_time_type::max() : last;
+}
+
 void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
     const auto others = of_others();
+    const fs::path own = file_of(root_, part_);
+    const auto said = read_text(own);
 
     for (const Edit &edit : edits) {
         const auto known = std::ranges::find(edits_, edit.file, &Edit::file);
@@ -244,9 +276,17 @@ void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
             // Somebody removed some since, with the file.
             if (folders.size() > known->folders.size())
                 known->folders = std::move(folders);
+        } else if (!edit.shared) {
+            // Another part made it anew.
+            known->after = edit.after;
         }
     }
+
+    std::error_code ignored;
+    const auto changed = fs::last_write_time(own, ignored);
     write();
+    if (read_text(own) == said && std::ranges::none_of(edits, &Edit::changes))
+        fs::last_write_time(own, changed, ignored);
     for (const Edit &edit : edits) {
         if (edit.changes())
             write_edit(edit);

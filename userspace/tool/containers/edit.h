@@ -31,7 +31,8 @@ std::optional<std::string> read_text(const std::filesystem::path &file);
 /// What the edit changes, line by line, as diff -u has it.
 std::string difference(const Edit &edit);
 
-/// What was done for a part, below root. Only root may read it: files of others' are in it.
+/// What was done for a part, below root, by somebody who may have been in a chroot there. Only root
+/// may read it: files of others' are in it.
 class Record {
 public:
     /// Whether anything was, which anybody may ask.
@@ -42,14 +43,22 @@ public:
 
     bool is_there() const { return !edits_.empty(); }
 
+    /// The first file of umacct's alone that is not as it was made; empty where each is. Throws
+    /// Error where one can't be read.
+    std::optional<std::filesystem::path> altered() const;
+
+    /// When one of its files, or what it says of them, was changed last.
+    std::filesystem::file_time_type last_change() const;
+
     /// Of a shared file that somebody changed since, the text without what is ours; empty where
     /// nothing is left of it.
     using TakeOut =
         std::function<std::optional<std::string>(const std::string &now, const Edit &made)>;
 
-    /// Makes the edits, and remembers them: a file that is in the record already stays there as it
-    /// was before the first time, or, where somebody changed it since, as it would be without what
-    /// is ours. Throws Error; the record says then what was done.
+    /// Makes the edits, and remembers them; the record keeps its time where nothing changes. A file
+    /// that is in the record already stays there as it was before the first time, or, where
+    /// somebody changed it since, as it would be without what is ours. Throws Error; the record
+    /// says then what was done.
     void make(const std::vector<Edit> &edits, const TakeOut &take_out);
 
     /// What undoing changes.

@@ -103,8 +103,15 @@ std::vector<Edit> edits_of_crio(const Place &place) {
                              "crio.runtime")};
 }
 
+std::vector<Edit> shared_of_docker(const fs::path &root) {
+    return {docker_settings(root, installed(root, "umacct-runtime"))};
+}
+
 std::vector<Edit> edits_of_docker(const Place &place) {
-    return {docker_settings(place.root, installed(place.root, "umacct-runtime")), devices(place)};
+    auto edits = shared_of_docker(place.root);
+
+    edits.push_back(devices(place));
+    return edits;
 }
 
 std::vector<Edit> edits_of_containerd(const Place &place) {
@@ -118,6 +125,37 @@ std::vector<Edit> edits_of_cdi(const Place &place) {
     return {devices(place)};
 }
 
+fs::path socket_of_crio(const fs::path &root) {
+    return root / "run/crio/crio.sock";
+}
+
+/// As the machine calls it.
+std::string name_of(const fs::path &file, const fs::path &root) {
+    return (fs::path("/") / file.lexically_relative(root)).string();
+}
+
+/// The first file that would be another if it was set up again; empty where none would.
+/// changed: when one of them was changed last. Throws Error.
+std::optional<fs::path> outdated(const Runtime &runtime, const fs::path &root,
+                                 fs::file_time_type &changed) {
+    const Record record(root, runtime.name);
+
+    changed = record.last_change();
+    if (auto file = record.altered())
+        return file;
+    if (runtime.shared == nullptr)
+        return std::nullopt;
+    for (const Edit &edit : runtime.shared(root)) {
+        std::error_code error;
+        const auto time = fs::last_write_time(edit.file, error);
+
+        if (edit.changes() || error)
+            return edit.file;
+        changed = std::max(changed, time);
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 const std::vector<Runtime> &all_runtimes() {
@@ -125,12 +163,12 @@ const std::vector<Runtime> &all_runtimes() {
         {"podman", "limits of containers, from their first instruction, with Podman",
          "containers have what they ask for from now on: see umacct-hook(8)", "", edits_of_podman},
         {"crio", "the same with CRI-O", "systemctl restart crio", "systemctl restart crio",
-         edits_of_crio},
+         edits_of_crio, nullptr, nullptr, socket_of_crio},
         {"docker", "the same with Docker", "systemctl restart docker", "systemctl restart docker",
-         edits_of_docker, docker_without_umacct},
+         edits_of_docker, docker_without_umacct, shared_of_docker},
         {"containerd", "the same with Kubernetes' containers, by containerd",
          "systemctl restart containerd", "systemctl restart containerd", edits_of_containerd,
-         containerd_without_umacct},
+         containerd_without_umacct, containerd_files, containerd_socket},
         {"cdi", "CDI devices alone, such as umacct.io/memory=40g, for any runtime that has CDI",
          "containers with --device umacct.io/memory=40g have a hard limit of 40 GiB", "",
          edits_of_cdi},
@@ -146,8 +184,48 @@ const Runtime *find_runtime(std::string_view name) {
     return found == runtimes.end() ? nullptr : &*found;
 }
 
-bool is_set_up(const Runtime &runtime, const fs::path &root) {
+bool was_set_up(const Runtime &runtime, const fs::path &root) {
     return Record::is_there(root, runtime.name);
+}
+
+bool is_set_up(const Runtime &runtime, const fs::path &root) {
+    fs::file_time_type ignored;
+
+    try {
+        return was_set_up(runtime, root) && !outdated(runtime, root, ignored);
+    } catch (const Error &error) {
+        return error.failure() == Failure::permission;
+    }
+}
+
+std::string why_not_hooked(const Runtime &runtime, const fs::path &root) {
+    fs::file_time_type changed;
+    std::error_code error;
+
+    if (!was_set_up(runtime, root))
+        return fmt::format("{0} is not set up to run umacct-hook: 'umacct setup {0}' does that",
+                           runtime.name);
+    try {
+        if (const auto file = outdated(runtime, root, changed))
+            return fmt::format("{0} is not as umacct-hook needs it: 'umacct setup {1}', and then "
+                               "'{2}', mend that",
+                               name_of(*file, root), runtime.name, runtime.then);
+        if (runtime.socket == nullptr)
+            return "";
+        const fs::path socket = runtime.socket(root);
+        const auto started = fs::last_write_time(socket, error);
+        if (error)
+            return fmt::format("{} does not run: its socket {}: {}", runtime.name,
+                               name_of(socket, root), error.message());
+        // The time of a file is that of a clock that ticks a hundred times a second at the least.
+        if (started < changed)
+            return fmt::format("{} has not read its files since they were changed: restart it: "
+                               "'{}'",
+                               runtime.name, runtime.then);
+        return "";
+    } catch (const Error &failed) {
+        return failed.what();
+    }
 }
 
 std::vector<Edit> to_set_up(const Runtime &runtime, const Place &place) {

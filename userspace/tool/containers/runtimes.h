@@ -26,14 +26,27 @@ struct Runtime {
     /// What its files are to be. Throws Error.
     std::vector<Edit> (*edits)(const Place &place);
     Record::TakeOut take_out = nullptr; ///< of a file of its that somebody changed since
+    /// Of its files those that have others' settings, too. Throws Error.
+    std::vector<Edit> (*shared)(const std::filesystem::path &root) = nullptr;
+    /// Of one that reads its files at its start alone: where it answers. It makes that socket anew
+    /// each time that it starts. Throws Error.
+    std::filesystem::path (*socket)(const std::filesystem::path &root) = nullptr;
 };
 
 /// Null where there is none of that name.
 const Runtime *find_runtime(std::string_view name);
 const std::vector<Runtime> &all_runtimes();
 
-/// Its files are as they are to be, as far as they are ours.
+/// Somebody set it up, and didn't undo that.
+bool was_set_up(const Runtime &runtime, const std::filesystem::path &root);
+
+/// Its files are as they are to be, as far as they are ours. Who may not read them is told whether
+/// it was set up.
 bool is_set_up(const Runtime &runtime, const std::filesystem::path &root);
+
+/// Why containers that it makes now may not run the hook; empty where all of them do: its files are
+/// as they are to be, and it has read them.
+std::string why_not_hooked(const Runtime &runtime, const std::filesystem::path &root);
 
 /// What setting it up, or undoing that, changes.
 std::vector<Edit> to_set_up(const Runtime &runtime, const Place &place);

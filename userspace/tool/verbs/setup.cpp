@@ -211,18 +211,22 @@ constexpr std::array parts{
 int list_parts(const Session &session) {
     const fs::path &root = session.machine.root();
     Json rows = Json::array();
-    const auto add = [&](const char *name, const char *summary, bool is_set_up) {
+    const auto add = [&](const char *name, const char *summary, bool is_set_up, bool was_set_up) {
         if (session.output.json)
             rows.push_back({{"part", name}, {"set_up", is_set_up}});
         else
             fmt::print(session.output.out, "{}: {}; {}\n", name,
-                       is_set_up ? "set up" : "not set up", summary);
+                       is_set_up    ? "set up"
+                       : was_set_up ? "to be set up again, as its files were changed"
+                                    : "not set up",
+                       summary);
     };
 
     for (const Part &part : parts)
-        add(part.name, part.summary, part.is_set_up(root));
+        add(part.name, part.summary, part.is_set_up(root), false);
     for (const containers::Runtime &runtime : containers::all_runtimes())
-        add(runtime.name, runtime.summary, containers::is_set_up(runtime, root));
+        add(runtime.name, runtime.summary, containers::is_set_up(runtime, root),
+            containers::was_set_up(runtime, root));
     if (session.output.json)
         session.output.document({{"parts", rows},
                                  {"files", Json::array()},
