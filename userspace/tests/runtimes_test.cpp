@@ -27,6 +27,11 @@ TEST(Runtimes, DockersNameIsWithoutItsSlash) {
     EXPECT_EQ(read_docker_config(R"({"Config":{"Name":"/inner"}})"), "");
     EXPECT_EQ(read_docker_settings(R"({"data-root":"/data/docker","debug":true})"), "/data/docker");
     EXPECT_EQ(read_docker_settings("[]"), "");
+    EXPECT_EQ(read_docker_runtime(R"({"Binds":null,"Runtime":"umacct","A":{"Runtime":"b"}})"),
+              "umacct\n");
+    EXPECT_EQ(read_docker_runtime(R"({"Runtime":""})"), "\n") << "Docker's default";
+    EXPECT_EQ(read_docker_runtime(R"({"Runtime":"\u001b[2J\n"})"), "??2J?\n");
+    EXPECT_EQ(read_docker_runtime(R"({"Runtime":"umacct")"), "");
 }
 
 TEST(Runtimes, DockerTellsImageAndLabels) {

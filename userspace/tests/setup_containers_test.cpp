@@ -194,6 +194,65 @@ std::string id_of(char digit) {
     return std::string(64, digit);
 }
 
+TEST_F(SetupContainers, UndoingDockerNamesTheContainersThatDoNotStartAnyMore) {
+    const auto add = [&](char digit, const char *name, const std::string &runtime) {
+        const std::string folder = "srv/docker/containers/" + id_of(digit);
+
+        if (*name != '\0')
+            sandbox_.write(folder + "/config.v2.json", R"({"Name":"/)" + std::string(name) + "\"}");
+        sandbox_.write(folder + "/hostconfig.json", runtime);
+    };
+
+    sandbox_.write(settings, R"({"data-root": "/srv/docker", "runtimes": {"nvidia": )"
+                             R"({"path": "nvidia-container-runtime"}}})");
+    run({"setup", "docker"});
+    add('a', "vllm", R"({"Runtime": "umacct"})");
+    add('b', "other", R"({"Runtime": "nvidia"})");
+    add('c', "old", R"({"Runtime": "runc"})");
+    add('d', "", R"({"Runtime": "umacct"})");
+    add('e', "torn", R"({"Runtime": "runc)");
+    fs::create_directories(sandbox_.root() / "srv/docker/containers" / id_of('f'));
+
+    const std::string said = "container vllm was created with Docker's runtime umacct and does not "
+                             "start without it\n"
+                             "container " +
+                             id_of('d') +
+                             " was created with Docker's runtime umacct and does not start without "
+                             "it\n"
+                             "container torn may have been created with it, too: what Docker wrote "
+                             "down about it can't be read\n"
+                             "create such containers again: 'docker compose up --force-recreate', "
+                             "or 'docker rm' and 'docker run'\n";
+    const test::Ran printed = run({"setup", "docker", "--undo", "--print"});
+    EXPECT_EQ(printed.code, 0) << printed.err;
+    EXPECT_TRUE(printed.out.ends_with(said)) << printed.out;
+    EXPECT_EQ(run_json({"setup", "docker", "--undo", "--print", "--json"})["stranded"],
+              (json{"vllm", id_of('d'), "torn"}));
+    EXPECT_EQ(run({"setup", "docker", "--print"}).out, "") << "setting it up strands none";
+    const test::Ran undone = run({"setup", "docker", "--undo"});
+    EXPECT_NE(undone.out.find(said), std::string::npos) << undone.out;
+    EXPECT_EQ(run_json({"setup", "docker", "--undo", "--json"})["stranded"], json::array());
+
+    // Nothing of it is lost where somebody has taken it out already.
+    run({"setup", "docker"});
+    sandbox_.write(settings, R"({"data-root": "/srv/docker"})");
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).out.find("container "), std::string::npos);
+}
+
+TEST_F(SetupContainers, UndoingDockerSaysThatItDoesNotKnowTheContainers) {
+    run({"setup", "docker"});
+    const json printed = run_json({"setup", "docker", "--undo", "--print", "--json"});
+    EXPECT_FALSE(printed.contains("stranded")) << printed;
+    EXPECT_NE(
+        run({"setup", "docker", "--undo", "--print"}).out.find("which these are is not known"),
+        std::string::npos);
+    fs::create_directories(sandbox_.root() / "var/lib/docker/containers");
+    EXPECT_EQ(run_json({"setup", "docker", "--undo", "--print", "--json"})["stranded"],
+              json::array());
+    EXPECT_EQ(run({"setup", "docker", "--undo"}).out.find("create such containers again"),
+              std::string::npos);
+}
+
 TEST_F(SetupContainers, AFileThatWasChangedSinceIsToBeSetUpAgain) {
     sandbox_.write(containerd, some_settings);
     for (const auto &[part, file] : {std::pair("podman", "etc/containers/oci/hooks.d/umacct.json"),

@@ -97,8 +97,21 @@ std::unordered_map<std::string, Owner> containerd_owners(StateFiles &files);
 
 /// Empty where it isn't known. user: of a rootless Docker.
 Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+
+/// One of root's Docker, and the runtime that it was created with.
+struct DockerContainer {
+    std::string id;
+    std::string name;                   ///< empty: not known
+    std::optional<std::string> runtime; ///< empty: not known
+};
+
+/// All that there are, running or not; empty where no folder of them can be read. Docker needn't
+/// run.
+std::optional<std::vector<DockerContainer>> docker_containers(StateFiles &files);
 /// A container's config.v2.json, as a description's lines.
 std::string read_docker_config(const std::string &text);
+/// The runtime of a container, from its hostconfig.json, as a line; no line where that is no JSON.
+std::string read_docker_runtime(const std::string &text);
 /// Where daemon.json says that containers are kept.
 std::string read_docker_settings(const std::string &text);
 

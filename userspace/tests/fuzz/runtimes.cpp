@@ -22,6 +22,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     const std::string docker = read_docker_config(text);
     fuzz::expect(is_clean(docker.substr(0, docker.find('\n'))), "Docker's name is clean");
     fuzz::expect(docker.size() < 256U << 10, "what a container is called is bounded");
+    const std::string runtime = read_docker_runtime(text);
+    fuzz::expect(runtime.empty() ||
+                     (runtime.ends_with('\n') && is_clean(runtime.substr(0, runtime.size() - 1))),
+                 "a runtime's name is clean");
     read_docker_settings(text);
     read_storage_settings(text);
 

@@ -215,4 +215,18 @@ std::optional<std::string> docker_without_umacct(const std::string &now, const E
     return text_of(settings, now);
 }
 
+std::vector<std::string> docker_runtimes_lost(const Edit &edit) {
+    const Json before = parse(edit.file, edit.before.value_or(""));
+    const Json after = parse(edit.file, edit.after.value_or(""));
+    std::vector<std::string> lost;
+
+    if (const auto known = before.find(runtimes); known != before.end() && known->is_object()) {
+        for (const auto &[each, entry] : known->items()) {
+            if (entry_of(after, each).is_null())
+                lost.push_back(each);
+        }
+    }
+    return lost;
+}
+
 } // namespace umacct::containers

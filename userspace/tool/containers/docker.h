@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tool/containers/edit.h"
 
@@ -17,5 +18,8 @@ Edit docker_settings(const std::filesystem::path &root, const std::string &runti
 /// Of a file that was changed since; as it is where it has nothing of ours, empty where nothing is
 /// left.
 std::optional<std::string> docker_without_umacct(const std::string &now, const Edit &made);
+
+/// The names of runtimes that Docker knows before the edit of its settings, and not after it.
+std::vector<std::string> docker_runtimes_lost(const Edit &edit);
 
 } // namespace umacct::containers

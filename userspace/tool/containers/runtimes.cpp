@@ -10,6 +10,7 @@
 
 #include "lib/error.h"
 #include "lib/json.h"
+#include "lib/owners/runtimes.h"
 #include "oci_hook/asked.h"
 #include "tool/containers/containerd.h"
 #include "tool/containers/docker.h"
@@ -125,6 +126,33 @@ std::vector<Edit> edits_of_cdi(const Place &place) {
     return {devices(place)};
 }
 
+/// Docker keeps the name of its runtime with each container.
+Stranded stranded_of_docker(const fs::path &root, const std::vector<Edit> &edits) {
+    Stranded stranded;
+
+    for (const Edit &edit : edits) {
+        if (edit.shared)
+            stranded.runtimes = docker_runtimes_lost(edit);
+    }
+    if (stranded.runtimes.empty())
+        return stranded;
+
+    StateFiles files(root);
+    const auto all = docker_containers(files);
+    if (!all)
+        return stranded;
+    stranded.containers.emplace();
+    for (const DockerContainer &each : *all) {
+        const std::string &known_by = each.name.empty() ? each.id : each.name;
+
+        if (!each.runtime)
+            stranded.doubtful.push_back(known_by);
+        else if (std::ranges::find(stranded.runtimes, *each.runtime) != stranded.runtimes.end())
+            stranded.containers->push_back(known_by);
+    }
+    return stranded;
+}
+
 fs::path socket_of_crio(const fs::path &root) {
     return root / "run/crio/crio.sock";
 }
@@ -165,7 +193,7 @@ const std::vector<Runtime> &all_runtimes() {
         {"crio", "the same with CRI-O", "systemctl restart crio", "systemctl restart crio",
          edits_of_crio, nullptr, nullptr, socket_of_crio},
         {"docker", "the same with Docker", "systemctl restart docker", "systemctl restart docker",
-         edits_of_docker, docker_without_umacct, shared_of_docker},
+         edits_of_docker, docker_without_umacct, shared_of_docker, nullptr, stranded_of_docker},
         {"containerd", "the same with Kubernetes' containers, by containerd",
          "systemctl restart containerd", "systemctl restart containerd", edits_of_containerd,
          containerd_without_umacct, containerd_files, containerd_socket},

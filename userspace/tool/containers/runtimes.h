@@ -18,6 +18,14 @@ struct Place {
     std::uint64_t memory; ///< the machine's
 };
 
+/// Containers that do not start any more once a setup is undone.
+struct Stranded {
+    std::vector<std::string> runtimes; ///< that they were created with, and that are no more then
+    /// By their names, or else ids; empty where it isn't known which they are.
+    std::optional<std::vector<std::string>> containers;
+    std::vector<std::string> doubtful; ///< of which it isn't known what they were created with
+};
+
 struct Runtime {
     const char *name;
     const char *summary;
@@ -31,6 +39,9 @@ struct Runtime {
     /// Of one that reads its files at its start alone: where it answers. It makes that socket anew
     /// each time that it starts. Throws Error.
     std::filesystem::path (*socket)(const std::filesystem::path &root) = nullptr;
+    /// What to_undo() would strand. Throws Error.
+    Stranded (*stranded)(const std::filesystem::path &root,
+                         const std::vector<Edit> &edits) = nullptr;
 };
 
 /// Null where there is none of that name.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// What is set up on the machine outside of umacct, part by part, and undone without a trace.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -37,6 +39,8 @@ struct Made {
     std::vector<std::string> files;
     std::string then;                     ///< what to do after it
     std::vector<std::string> differences; ///< of files that are others', or would be made
+    /// Containers that do not start any more; empty where it isn't known which they are.
+    std::optional<std::vector<std::string>> stranded = std::vector<std::string>();
 };
 
 /// A file of a part's, whole.
@@ -154,6 +158,39 @@ void show(const Session &session, const std::vector<containers::Edit> &edits, Ma
     }
 }
 
+/// Before it is done, so that somebody who only has it printed can tell.
+void warn(const Session &session, const containers::Stranded &stranded, Made &made) {
+    const std::string lost = fmt::format("{}", fmt::join(stranded.runtimes, ", "));
+
+    if (lost.empty())
+        return;
+    made.stranded = stranded.containers;
+    if (made.stranded)
+        std::ranges::copy(stranded.doubtful, std::back_inserter(*made.stranded));
+    if (session.output.json || (made.stranded && made.stranded->empty()))
+        return;
+    if (!stranded.containers)
+        fmt::print(session.output.out,
+                   "containers that were created with Docker's runtime {} do not start without it; "
+                   "which these are is not known, as Docker's folder of containers can't be read\n",
+                   lost);
+    else
+        for (const std::string &each : *stranded.containers)
+            fmt::print(session.output.out,
+                       "container {} was created with Docker's runtime {} and does not start "
+                       "without it\n",
+                       each, lost);
+    for (const std::string &each : stranded.doubtful)
+        fmt::print(
+            session.output.out,
+            "container {} may have been created with it, too: what Docker wrote down about it "
+            "can't be read\n",
+            each);
+    fmt::print(session.output.out,
+               "create such containers again: 'docker compose up --force-recreate', or 'docker rm' "
+               "and 'docker run'\n");
+}
+
 Made set_up_runtime(const Session &session, const containers::Runtime &runtime,
                     const Options &options) {
     const fs::path &root = session.machine.root();
@@ -164,6 +201,8 @@ Made set_up_runtime(const Session &session, const containers::Runtime &runtime,
     Made made;
 
     show(session, edits, made);
+    if (options.undo && runtime.stranded != nullptr)
+        warn(session, runtime.stranded(root, edits), made);
     if (options.print)
         return made;
     for (const containers::Edit &edit : edits) {
@@ -231,7 +270,8 @@ int list_parts(const Session &session) {
         session.output.document({{"parts", rows},
                                  {"files", Json::array()},
                                  {"then", nullptr},
-                                 {"differences", Json::array()}});
+                                 {"differences", Json::array()},
+                                 {"stranded", Json::array()}});
     return 0;
 }
 
@@ -241,10 +281,14 @@ int report(const Session &session, const Options &options, const Made &made, boo
                                                                  : "removed";
 
     if (session.output.json) {
-        session.output.document({{"parts", {{{"part", *options.part}, {"set_up", is_set_up}}}},
-                                 {"files", made.files},
-                                 {"then", made.then.empty() ? Json(nullptr) : Json(made.then)},
-                                 {"differences", made.differences}});
+        Json document{{"parts", {{{"part", *options.part}, {"set_up", is_set_up}}}},
+                      {"files", made.files},
+                      {"then", made.then.empty() ? Json(nullptr) : Json(made.then)},
+                      {"differences", made.differences}};
+
+        if (made.stranded)
+            document["stranded"] = *made.stranded;
+        session.output.document(document);
         return 0;
     }
     if (options.print)
