@@ -52,6 +52,8 @@ constexpr auto told_again_after = 600s;
 constexpr auto relapse = 60s;
 /// A process that was killed gives back what it holds in this time, or something is wrong.
 constexpr auto death_takes = 30s;
+/// Once no process is in it any more, in this time.
+constexpr auto burial_takes = 2s;
 
 /// Below this, in a machine of any size, it is noise.
 constexpr std::uint64_t noise = 16ULL << 20;
@@ -296,7 +298,32 @@ std::string Guard::immunity(const Holder &holder) const {
         return "it is protected";
     if (is_below(self_, holder.path))
         return "umacctd is in it";
+    if (holder.empty)
+        return "no process is in it";
     return "";
+}
+
+bool Guard::has_protected(const Holder &group, const std::vector<Holder> &holders) const {
+    return group.shelters || std::ranges::any_of(holders, [&](const Holder &each) {
+               return is_below(each.path, group.path) &&
+                      (each.preference == Preference::omit || is_protected(each.path));
+           });
+}
+
+void Guard::judge_rest(Suspect &rest, const Suspect &group,
+                       const std::vector<Holder> &holders) const {
+    // Where a group has held as much before, that it lies elsewhere in it now is no growth.
+    rest.grown = std::min(rest.grown, group.score());
+    rest.over_soft = std::min(rest.over_soft, group.score() - rest.grown);
+    rest.sudden = std::min(rest.sudden, group.sudden);
+    if (!rest.passed_by.empty())
+        return;
+    if (group.passed_by.empty())
+        rest.passed_by = "all of it may be acted against";
+    else if (rest.score() < much())
+        rest.passed_by = fmt::format("it grew by less than {}", format_size(much()));
+    else if (has_protected(group.holder, holders))
+        rest.passed_by = "one in it is protected";
 }
 
 std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
@@ -308,12 +335,7 @@ std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Sus
                    each.grown >= group.grown / 2;
         }))
         return "a cgroup in it caused half of its growth";
-    if (group.holder.shelters || std::ranges::any_of(holders, [&](const Holder &each) {
-            return is_below(each.path, group.holder.path) &&
-                   (each.preference == Preference::omit || is_protected(each.path));
-        }))
-        return "a cgroup in it is protected";
-    return "";
+    return has_protected(group.holder, holders) ? "a cgroup in it is protected" : "";
 }
 
 std::vector<Suspect> Guard::ranking(const std::vector<Holder> &holders) const {
@@ -327,11 +349,22 @@ std::vector<Suspect> Guard::ranking(const std::vector<Holder> &holders) const {
         if (suspect.passed_by.empty() && suspect.score() < much())
             suspect.passed_by = fmt::format("it grew by less than {}", format_size(much()));
     }
+    std::unordered_map<std::uint64_t, Suspect *> rests;
+    for (Suspect &each : all) {
+        if (each.holder.rest)
+            rests.emplace(each.holder.id, &each);
+    }
     // Of groups in groups, the inner ones first: parents come before what is in them.
     for (auto at = all.rbegin(); at != all.rend(); ++at) {
-        if (at->holder.kind == HolderKind::tenant && at->passed_by.empty())
+        if (at->holder.kind != HolderKind::tenant || at->holder.rest)
+            continue;
+        if (at->passed_by.empty())
             at->passed_by = immunity_of_group(*at, all, holders);
+        if (const auto rest = rests.find(Holder::rest_id(at->holder.id)); rest != rests.end())
+            judge_rest(*rest->second, *at, holders);
     }
+    std::erase_if(all,
+                  [](const Suspect &each) { return each.holder.rest && !each.passed_by.empty(); });
     std::ranges::stable_sort(all, [](const Suspect &a, const Suspect &b) {
         const auto key = [](const Suspect &each) {
             return std::tuple(!each.passed_by.empty(), each.holder.preference, ~each.sudden,
@@ -360,7 +393,8 @@ bool Guard::is_dying(const std::vector<Holder> &holders) const {
     return std::ranges::any_of(holders, [&](const Holder &holder) {
         const Touched *it = touched(holder.id);
 
-        return it != nullptr && it->killed && reading_->time - it->time < death_takes &&
+        return it != nullptr && it->killed &&
+               reading_->time - it->time < (holder.empty ? burial_takes : death_takes) &&
                holder.held() > it->suspect.holder.held() / 2;
     });
 }
@@ -386,7 +420,7 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
     const Suspect &last = touched_.back().suspect;
     const auto still = std::ranges::find_if(
         holders, [&](const Holder &each) { return each.id == last.holder.id; });
-    if (still == holders.end())
+    if (still == holders.end() || still->empty)
         return first(new_one);
     const std::uint64_t fell = without(obtainable_then_, obtainable_);
     if (fell >= much()) {

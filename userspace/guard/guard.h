@@ -37,6 +37,13 @@ struct Holder {
     HolderKind kind = HolderKind::shared;
     Preference preference = Preference::none;
     bool shelters = false; ///< what is protected is in it, however little that holds
+    bool empty = false;    ///< no process is in it, nor in what is below it
+    /// Not the group of that path itself, but what it holds besides those in it that are listed and
+    /// have processes: what was taken in one that its processes left, or in very small ones.
+    bool rest = false;
+
+    /// The id of a group's rest; the kernel gives no such number to a cgroup.
+    static std::uint64_t rest_id(std::uint64_t group) { return ~group; }
 
     std::uint64_t held() const { return driver + other; }
 };
@@ -167,6 +174,10 @@ private:
     Suspect weigh(const Holder &holder) const;
     /// Why nothing may be done to it, whatever it took; empty where something may.
     std::string immunity(const Holder &holder) const;
+    /// Whether one in a group is protected.
+    bool has_protected(const Holder &group, const std::vector<Holder> &holders) const;
+    /// Weighs a group's rest by what was found of the group.
+    void judge_rest(Suspect &rest, const Suspect &group, const std::vector<Holder> &holders) const;
     /// The same of a group, by what is in it.
     std::string immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
                                   const std::vector<Holder> &holders) const;

@@ -163,6 +163,7 @@ public:
         count(module);
         walk(cgroups_.mount().root, nullptr);
         look_at_large();
+        add_rests(module);
         return std::move(holders_);
     }
 
@@ -175,10 +176,23 @@ private:
         Limit soft;
     };
 
+    struct Listed {
+        std::uint64_t driver = 0;
+        std::uint64_t other = 0;
+    };
+
     struct Large {
         std::uint64_t bytes = 0;
         std::uint64_t id = 0;
         std::string path;
+    };
+
+    static constexpr std::size_t no_group = SIZE_MAX;
+
+    /// A cgroup below which not all is looked at.
+    struct Cut {
+        std::size_t depth = 0;        ///< in a delegated subtree
+        std::size_t group = no_group; ///< of tenants' that it is or is in, of holders_
     };
 
     /// A subtree that root doesn't own.
@@ -263,7 +277,7 @@ private:
 
     /// Notes that not all below it is looked at. What is protected may be there.
     void cut(const std::string &path, std::size_t depth) {
-        cut_.emplace(path, depth);
+        cut_.emplace(path, Cut{depth, groups_.empty() ? no_group : groups_.back()});
         for (const std::size_t group : groups_)
             shelter_if_unknown(holders_[group], path);
     }
@@ -282,14 +296,17 @@ private:
         for (const Large &large : large_) {
             const auto above = cut_.find(parent_path(large.path));
 
-            if (above == cut_.end() || above->second == deepest_of_tenant ||
+            if (above == cut_.end() || above->second.depth == deepest_of_tenant ||
                 seen_.contains(large.id))
                 continue;
-            const std::size_t depth = above->second + 1;
+            const std::size_t depth = above->second.depth + 1;
+            groups_.clear();
+            if (above->second.group != no_group)
+                groups_.push_back(above->second.group);
             const auto folder = folder_of(cgroups_, large.path);
             if (!folder || folder->id != large.id || !look_at(large.path, *folder))
                 continue;
-            cut_.emplace(large.path, depth);
+            cut_.emplace(large.path, Cut{depth, groups_.empty() ? no_group : groups_.back()});
             if (!holders_.empty() && holders_.back().id == large.id)
                 shelter_if_unknown(holders_.back(), large.path);
         }
@@ -324,16 +341,48 @@ private:
         }
         seen_.insert(holder.id);
         if (holder.kind != HolderKind::shared) {
-            if (!is_populated(cgroups_, path))
-                return true;
+            holder.empty = !is_populated(cgroups_, path);
             holder.other = other_memory(cgroups_, path, own.charged, current.value_or(0));
             holder.preference = preference_of(cgroups_, path, folder);
-            if (tenant)
+            if (!holder.empty && !groups_.empty()) {
+                listed_[groups_.back()].driver += holder.driver;
+                listed_[groups_.back()].other += holder.other;
+            }
+            if (tenant) {
                 groups_.push_back(holders_.size());
+                listed_[holders_.size()];
+            }
             holders_.push_back(std::move(holder));
         }
         // Nobody looks inside a unit: it is acted against as a whole.
         return !unit;
+    }
+
+    /// What tenants' groups hold besides those in them: a tenant moves its processes from one to
+    /// another, and what they took stays where they took it.
+    void add_rests(Module &module) {
+        for (const auto &[index, listed] : listed_) {
+            const Holder group = holders_[index];
+
+            if (group.empty ||
+                without(group.driver, listed.driver) + without(group.other, listed.other) < small)
+                continue;
+            // One in it may have given back what it held since the group's own figures were read.
+            const auto account = module.account(group.id);
+            const auto current = cgroups_.number(group.path, "memory.current");
+            const std::uint64_t driver = account ? account->usage : 0;
+            const std::uint64_t other = other_memory(
+                cgroups_, group.path, account ? account->charged : 0, current.value_or(0));
+            Holder rest = group;
+            rest.id = Holder::rest_id(group.id);
+            rest.rest = true;
+            rest.driver = without(std::min(group.driver, driver), listed.driver);
+            rest.other = without(std::min(group.other, other), listed.other);
+            if (rest.soft)
+                rest.soft = without(*rest.soft, listed.driver);
+            if (rest.held() >= small)
+                holders_.push_back(std::move(rest));
+        }
     }
 
     /// Of those that hold little there may be any number, with any paths: only what they once held
@@ -356,8 +405,9 @@ private:
     std::vector<Holder> holders_;
     std::vector<std::size_t> groups_;        ///< tenants' that the walk is in, of holders_
     std::unordered_set<std::uint64_t> seen_; ///< ids of those that hold more than little
-    /// Where not all below is looked at, by how deep in a delegated subtree it is.
-    std::unordered_map<std::string, std::size_t> cut_;
+    std::unordered_map<std::string, Cut> cut_;
+    /// The same tenants' groups, and what those directly in them hold that have processes.
+    std::map<std::size_t, Listed> listed_;
 };
 
 /// So many are published: more is nothing that a person reads.

@@ -254,8 +254,61 @@ TEST_F(GuardHostTest, WhatNoProcessIsInIsNobodysToDieFor) {
     account(service).usage = gib;
     sandbox_.write(sandbox_.cgroup_mount() / "system.slice/llm.service/cgroup.events",
                    "populated 0\nfrozen 0\n");
-    EXPECT_TRUE(std::ranges::none_of(host_.holders(),
-                                     [](const Holder &each) { return each.path == service; }));
+    EXPECT_TRUE(std::ranges::all_of(
+        host_.holders(), [](const Holder &each) { return each.path != service || each.empty; }));
+    leak(policy({GuardStep::freeze}));
+    EXPECT_EQ(file(service, "cgroup.freeze"), "");
+}
+
+TEST_F(GuardHostTest, WhatATenantTookStaysItsOwnWhereverItsProcessesGo) {
+    const std::string manager = "/user.slice/user-1000.slice/user@1000.service";
+    const std::string x = manager + "/x";
+    const auto add = [this](const std::string &path, const char *controllers) {
+        cgroup(path);
+        give_to_user(path, controllers);
+    };
+    const auto takes = [&](std::uint64_t bytes) {
+        for (const std::string &path :
+             {std::string("/user.slice"), std::string("/user.slice/user-1000.slice"), manager, x})
+            account(path).usage = bytes;
+    };
+
+    cgroup("/user.slice");
+    cgroup("/user.slice/user-1000.slice");
+    add(manager, "memory\n");
+    add(x, "");
+    takes(15 * gib);
+    host_.set(policy({GuardStep::freeze}));
+    host_.run();
+    takes(28 * gib);
+    // An innocent one grew, too.
+    account(service).usage = 3 * gib;
+    add(x + "/y", "");
+    give_to_user(x, "memory\n");
+    fake_.status.available = 3 * gib;
+    host_.run();
+    EXPECT_EQ(file(x, "cgroup.freeze"), "1");
+    EXPECT_EQ(file(service, "cgroup.freeze"), "");
+}
+
+TEST_F(GuardHostTest, AGroupsRestIsNoMoreThanItHoldsInTheEnd) {
+    const std::string group = "/user.slice/user-1000.slice";
+    const auto rest = [this] {
+        for (const Holder &each : host_.holders()) {
+            if (each.rest)
+                return each.held();
+        }
+        return std::uint64_t{0};
+    };
+
+    for (const std::string &path : {std::string("/user.slice"), group, group + "/a.service"})
+        cgroup(path);
+    account(group).usage = 20 * gib;
+    account(group + "/a.service").usage = 4 * gib;
+    EXPECT_EQ(rest(), 16 * gib);
+    // The service gave back what it held after the group's figure was read, and before its own.
+    fake_.on_account = [&] { account(group).usage = 5 * gib; };
+    EXPECT_EQ(rest(), gib);
 }
 
 TEST_F(GuardHostTest, OfThoseThatHoldLittleItKnowsNoMoreThanItNeeds) {
@@ -323,7 +376,8 @@ protected:
     std::vector<Holder> in_it() {
         std::vector<Holder> holders = host_.holders();
 
-        std::erase_if(holders, [](const Holder &each) { return !is_below(each.path, manager); });
+        std::erase_if(
+            holders, [](const Holder &each) { return each.rest || !is_below(each.path, manager); });
         return holders;
     }
 };
@@ -363,7 +417,7 @@ TEST_F(CrowdTest, ALargeOneIsFoundBesideAnyNumber) {
         add_large(group(i) + "/one/inner");
     }
     const std::vector<Holder> holders = in_it();
-    const auto kinds = [&](const std::string &path) {
+    const auto kinds_of = [&](const std::string &path) {
         std::vector<HolderKind> kinds;
 
         for (const Holder &each : holders) {
@@ -373,9 +427,9 @@ TEST_F(CrowdTest, ALargeOneIsFoundBesideAnyNumber) {
         return kinds;
     };
     for (int i = 0; i < 10; ++i) {
-        EXPECT_EQ(kinds(group(i)), std::vector{HolderKind::tenant});
-        EXPECT_EQ(kinds(group(i) + "/one"), std::vector{HolderKind::unit});
-        EXPECT_TRUE(kinds(group(i) + "/one/inner").empty()) << "nobody looks inside";
+        EXPECT_EQ(kinds_of(group(i)), std::vector{HolderKind::tenant});
+        EXPECT_EQ(kinds_of(group(i) + "/one"), std::vector{HolderKind::unit});
+        EXPECT_TRUE(kinds_of(group(i) + "/one/inner").empty()) << "nobody looks inside";
     }
     EXPECT_LE(holders.size(), 1024U + 20);
 }
