@@ -46,8 +46,20 @@ CgroupWatch::CgroupWatch(const Cgroups &cgroups)
         throw error_of(errno);
 }
 
+/// In one go: a tenant's cgroups may be in each other two thousand deep.
 std::string CgroupWatch::path_of(const Node &node) {
-    return node.parent == nullptr ? node.name : join_path(path_of(*node.parent), node.name);
+    std::vector<const Node *> above;
+    const Node *top = &node;
+
+    for (; top->parent != nullptr; top = top->parent)
+        above.push_back(top);
+    std::string path = top->name;
+    for (; !above.empty(); above.pop_back()) {
+        if (path != "/")
+            path += '/';
+        path += above.back()->name;
+    }
+    return path;
 }
 
 CgroupWatch::Changes CgroupWatch::take() {
