@@ -38,6 +38,7 @@ using namespace std::chrono_literals;
 /// The kernel takes back so much at a time, and nobody else is looked after meanwhile.
 constexpr std::uint64_t reclaim_chunk = 32ULL << 20;
 constexpr auto reclaim_most = 100ms;
+constexpr auto signal_most = 500ms;
 
 /// Of less it isn't asked what it is.
 constexpr std::uint64_t small = 16ULL << 20;
@@ -136,21 +137,6 @@ bool is_populated(const Cgroups &cgroups, const std::string &path) {
     const auto populated = events.find("populated");
 
     return populated == events.end() || populated->second != 0;
-}
-
-std::vector<pid_t> processes_below(const Cgroups &cgroups, const std::string &path) {
-    std::vector<pid_t> pids;
-
-    walk_cgroups(cgroups, path, [&](const std::string &each) {
-        if (const auto directory = cgroups.directory(each)) {
-            std::ifstream procs(*directory / "cgroup.procs");
-
-            for (pid_t pid = 0; procs >> pid;)
-                pids.push_back(pid);
-        }
-        return true;
-    });
-    return pids;
 }
 
 /// One look at who holds what.
@@ -647,22 +633,31 @@ void GuardHost::reclaim(const Guard::Action &action) const {
     }
 }
 
-/// Each process below it, by a handle: a pid may be another's by the time it is used.
+/// Each process below it, by a handle: a pid may be another's by the time it is used. A tenant
+/// makes any number of cgroups and processes; those that aren't reached in time are the next
+/// step's.
 void GuardHost::signal(const std::string &path) const {
     const Cgroups &cgroups = machine_.cgroups();
-    std::map<pid_t, FileDescriptor> handles;
+    const auto until = std::chrono::steady_clock::now() + signal_most;
 
-    for (const pid_t pid : processes_below(cgroups, path))
-        handles.try_emplace(pid, static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    // A handle is of one of them if its pid still is.
-    for (const pid_t pid : processes_below(cgroups, path)) {
-        const auto handle = handles.find(pid);
+    walk_cgroups(cgroups, path, [&](const std::string &each) {
+        const auto directory = cgroups.directory(each);
+        std::ifstream procs(directory ? *directory / "cgroup.procs" : "");
 
-        if (handle != handles.end() && handle->second.get() >= 0 &&
-            syscall(SYS_pidfd_send_signal, handle->second.get(), SIGTERM, nullptr, 0) != 0 &&
-            errno != ESRCH)
-            throw Error(failure_of(errno), std::generic_category().message(errno));
-    }
+        for (pid_t pid = 0; procs >> pid;) {
+            if (std::chrono::steady_clock::now() >= until)
+                return false;
+            const FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+            // A handle is of one of them if its pid still is.
+            const auto group = cgroups.of_pid(static_cast<std::uint32_t>(pid));
+
+            if (handle.get() >= 0 && group && (*group == path || is_below(*group, path)) &&
+                syscall(SYS_pidfd_send_signal, handle.get(), SIGTERM, nullptr, 0) != 0 &&
+                errno != ESRCH)
+                throw Error(failure_of(errno), std::generic_category().message(errno));
+        }
+        return std::chrono::steady_clock::now() < until;
+    });
     // A frozen process receives it only when thawed. What another froze stays frozen until then.
     if (!was_frozen(path))
         cgroups.write(path, "cgroup.freeze", "0");

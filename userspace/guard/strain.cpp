@@ -24,7 +24,7 @@ namespace umacct {
 
 namespace {
 
-/// Of so many cgroups beside each other the pressure is read; a tenant may make more.
+/// Of so many cgroups the pressure is read; a tenant may make more, beside and below each other.
 constexpr std::size_t most_read = 4096;
 
 /// Below this nobody is said to wait.
@@ -42,16 +42,15 @@ double wait_of(const std::filesystem::path &directory) {
 void find_waiter(const Cgroups &cgroups, Strain &strain) {
     auto directory = cgroups.directory("/");
     std::string path = "/";
+    std::size_t left = most_read;
 
-    while (directory) {
+    while (directory && left > 0) {
         std::error_code error;
         std::string first;
         double most = 0;
-        std::size_t read = 0;
 
-        for (const std::string &name : folders_in(*directory, error)) {
-            if (read++ == most_read)
-                break;
+        for (const std::string &name : folders_in(*directory, error, left)) {
+            --left;
             if (const double waits = wait_of(*directory / name); waits > most) {
                 most = waits;
                 first = name;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -12,9 +13,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "guard/guard_thread.h"
+#include "guard/strain.h"
 #include "lib/host/cgroup_tree.h"
 #include "lib/host/umacctd.h"
 #include "lib/policy/policy.h"
@@ -434,6 +438,25 @@ TEST_F(CrowdTest, ALargeOneIsFoundBesideAnyNumber) {
     EXPECT_LE(holders.size(), 1024U + 20);
 }
 
+TEST_F(CrowdTest, WhoWaitsIsLookedForAmongSoMany) {
+    auto folder = sandbox_.cgroup_mount() / std::string(manager).substr(1);
+    const std::string waits = "some avg10=90.00 avg60=90.00 avg300=0.00 total=7\n"
+                              "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+
+    for (const char *above : {"user.slice", "user.slice/user-1000.slice",
+                              "user.slice/user-1000.slice/user@1000.service"})
+        sandbox_.write(sandbox_.cgroup_mount() / above / "memory.pressure", waits);
+    for (int depth = 0; depth < 3; ++depth) {
+        for (int i = 0; i < 2100; ++i)
+            std::filesystem::create_directory(folder / std::to_string(i));
+        folder /= "0";
+        sandbox_.write(folder / "memory.pressure", waits);
+    }
+    const std::string waiter = Strain::look(connection_.module(), machine_).waiter;
+    EXPECT_TRUE(waiter == manager || is_below(waiter, manager)) << waiter;
+    EXPECT_NE(waiter, fmt::format("{}/0/0/0", manager));
+}
+
 TEST_F(CrowdTest, WhatIsProtectedMayBeAmongThoseNotLookedAt) {
     const auto shelters = [this](std::vector<std::string> patterns) {
         GuardPolicy protects = policy({GuardStep::freeze});
@@ -533,6 +556,41 @@ TEST_F(GuardHostTest, ASignalThawsWhatTheGuardFrozeAlone) {
     host_.run();
     EXPECT_EQ(file(service, "cgroup.freeze"), "0");
     EXPECT_FALSE(has_state());
+}
+
+TEST_F(GuardHostTest, ASignalReachesWhoIsInTheCgroup) {
+    const auto begin = [] {
+        const pid_t pid = fork();
+
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            pause();
+            _exit(0);
+        }
+        return pid;
+    };
+    const auto ends = [](pid_t pid) {
+        int status = 0;
+
+        return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    };
+    const pid_t direct = begin();
+    const pid_t below = begin();
+    const pid_t moved = begin();
+
+    cgroup("/system.slice/llm.service/inner");
+    sandbox_.write("cgroup/system.slice/llm.service/cgroup.procs",
+                   fmt::format("{}\n{}\n", moved, direct));
+    sandbox_.write("cgroup/system.slice/llm.service/inner/cgroup.procs",
+                   fmt::format("{}\n", below));
+    sandbox_.add_process(static_cast<std::uint32_t>(direct), service);
+    sandbox_.add_process(static_cast<std::uint32_t>(below), "/system.slice/llm.service/inner");
+    sandbox_.add_process(static_cast<std::uint32_t>(moved), "/system.slice/llm.service2");
+    leak(policy({GuardStep::signal}));
+    EXPECT_EQ(ends(direct), SIGTERM);
+    EXPECT_EQ(ends(below), SIGTERM);
+    kill(moved, SIGKILL);
+    EXPECT_EQ(ends(moved), SIGKILL) << "it left before the signal";
 }
 
 TEST_F(GuardHostTest, RaisesTheReserveAndPutsItBack) {
