@@ -323,7 +323,7 @@ void Guard::judge_rest(Suspect &rest, const Suspect &group,
     else if (rest.score() < much())
         rest.passed_by = fmt::format("it grew by less than {}", format_size(much()));
     else if (has_protected(group.holder, holders))
-        rest.passed_by = "one in it is protected";
+        rest.passed_by = "a cgroup in it is protected";
 }
 
 std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
