@@ -2,15 +2,22 @@
 #include "lib/host/shared_files.h"
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/host/task.h"
+#include "tests/hung_mount.h"
 #include "tests/sandbox.h"
 
 namespace umacct {
@@ -90,6 +97,43 @@ TEST_F(SharedFiles, OfWhatIsOpenOnlyMountsInMemoryAreAsked) {
     std::filesystem::create_directories(sandbox_.proc() / "7/ns");
     std::filesystem::create_symlink("mnt:[7]", sandbox_.proc() / "7/ns/mnt");
     EXPECT_EQ(count(), 1U);
+}
+
+TEST_F(SharedFiles, NobodyWaitsForAMountThatHangs) {
+    const auto place = sandbox_.root() / "hung";
+    const auto proc = sandbox_.root() / "procs";
+
+    for (const auto &folder : {place, proc})
+        std::filesystem::create_directories(folder);
+    const test::HungMount hung(place);
+    if (hung.user() == 0)
+        GTEST_SKIP() << "no file system of a program can be mounted here";
+    std::filesystem::create_symlink("/proc/self", proc / "self");
+    std::filesystem::create_symlink(fmt::format("/proc/{}", hung.user()),
+                                    proc / std::to_string(hung.user()));
+
+    const pid_t search = fork();
+    if (search == 0) {
+        const auto user = static_cast<std::uint32_t>(hung.user());
+        const auto files = shared_files(proc, mib);
+
+        _exit(std::ranges::any_of(files,
+                                  [&](const SharedFile &each) {
+                                      return each.path == "/memfd:beside" &&
+                                             each.open == std::vector{user};
+                                  })
+                  ? 0
+                  : 1);
+    }
+    int status = -1;
+    for (int i = 0; i < 1000 && waitpid(search, &status, WNOHANG) == 0; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (status == -1) {
+        kill(search, SIGKILL);
+        waitpid(search, &status, 0);
+        FAIL() << "it waits";
+    }
+    EXPECT_EQ(status, 0) << "the memfd beside it was not found";
 }
 
 TEST_F(SharedFiles, WhatIsMountedBelowIsLeftAlone) {
