@@ -71,6 +71,11 @@ containerd_restarts() {
 	containerd_up
 }
 
+# By this umacct-device-plugin knows whether containerd has read what was set up.
+socket_is_newer() {
+	[ "$(find "$SOCKET" -newer /var/lib/umacct/setup/containerd.json)" ]
+}
+
 # What is its own program, and its pause, of which every pod has one.
 import_image() {
 	mkdir "$TEST_DIR/image"
@@ -174,10 +179,15 @@ check "without umacct's settings a pod with an annotation runs" \
 check "without umacct's settings an annotation limits nothing" [ "$(given bare)" -gt $((LIMIT * 2)) ]
 check "without umacct's settings a container prints its rights" [ "$(rights bare | wc -l)" -gt 20 ]
 
-check "containerd is set up" set_up_inside containerd $SETTINGS $SPEC
+check "umacct sets containerd up" set_up_inside containerd $SETTINGS $SPEC
 check "what the administrator wrote in containerd's settings is still there" \
 	grep -qxF 'version = 2   # as the administrator has it' $SETTINGS
+check "containerd's socket is older than what umacct set up" fails socket_is_newer
 check "containerd starts with what umacct set up" containerd_restarts
+check "containerd's socket is newer than what umacct set up, once it has started again" socket_is_newer
+check "a second setup changes nothing" set_up_inside containerd $SETTINGS $SPEC
+check "containerd's socket is newer than a second setup" socket_is_newer
+is "containerd is set up" "$(umacct setup | sed -n 's/^containerd: \([^;]*\);.*/\1/p')" "set up"
 [ "$test_failed" -eq 0 ] || done_testing
 
 check "a pod that asks for nothing runs" run_pod free "" "" "" "$FILL; $RIGHTS"
