@@ -12,10 +12,19 @@ docker() {
 	chroot "$WORLD" docker "$@"
 }
 
+# A second runtime, as nvidia-ctk registers its own. It is runc, and writes down that it was run.
+SECOND=/usr/lib/second-runtime
+second_up() {
+	printf '#!/bin/sh\necho "$*" >>%s\nexec runc "$@"\n' "$TEST_DIR/second" >"$WORLD$SECOND"
+	chmod 755 "$WORLD$SECOND"
+}
+
 # docker_up: with umacct set up beside what an administrator had in its settings, and an image.
 docker_up() {
+	second_up
 	mkdir -p /etc/docker
-	printf '{\n    "log-driver": "none",\n    "debug": false\n}' >/etc/docker/daemon.json
+	printf '{\n    "log-driver": "none",\n    "debug": false,\n    "runtimes": {"second": {"path": "%s"}}\n}' \
+		"$SECOND" >/etc/docker/daemon.json
 	cp /etc/docker/daemon.json "$TEST_DIR/daemon.json"
 	set_up_inside docker /etc/docker/daemon.json /etc/cdi/umacct-memory.json || return 1
 	cgroup_make "$PARENT"
@@ -27,7 +36,10 @@ docker_up() {
 
 # A containerd that Docker starts by itself has fifteen seconds, which an emulated machine may not.
 daemons_up() {
-	containerd_up || return 1
+	containerd_up && dockerd_up
+}
+
+dockerd_up() {
 	chroot "$WORLD" dockerd --containerd=/run/containerd/containerd.sock --iptables=false \
 		--userland-proxy=false --bridge=none --storage-driver=vfs --exec-opt native.cgroupdriver=cgroupfs \
 		--cgroup-parent "$(cgroup_path "$PARENT")" >"$TEST_DIR/dockerd.log" 2>&1 &
@@ -37,11 +49,15 @@ daemons_up() {
 	return 1
 }
 
+dockerd_down() {
+	kill "$dockerd"
+	gone "$dockerd"
+}
+
 docker_down() {
 	# shellcheck disable=SC2046 # each is a word
 	docker rm --force $(docker ps --all --quiet) >/dev/null 2>&1
-	kill "$dockerd"
-	gone "$dockerd"
+	dockerd_down
 	containerd_down
 	umount /var/lib/docker
 	umount "$WORLD/run/umacctd"
@@ -65,6 +81,15 @@ hold_docker() {
 	fifos "$run_name"
 	docker run --detach --name "$run_name" --network=none --device /dev/nvidiactl \
 		--volume "$TEST_DIR:/ctl" "$@" models/tiny:v1 /bin/rmtool -f "/ctl/$run_name" >"$TEST_DIR/id"
+}
+
+# Whatever runtime of Docker's a container asks for, it has its limit.
+second_runtime() {
+	check "a container that asks for another runtime runs" run_docker second --runtime second \
+		--env NVIDIA_GPU_MEMORY_LIMIT="$LIMIT"
+	check "a container that asks for another runtime gets no more, from its first instruction" \
+		is_limited second
+	check "the runtime that a container asks for creates it" grep -q ' create ' "$TEST_DIR/second"
 }
 
 # What Docker says of a container.

@@ -58,6 +58,8 @@ check "a container whose annotation can't be understood does not start" \
 	fails run_docker a2 --annotation org.umacct.hard=much
 check "Docker says why the container doesn't start" grep -q 'org.umacct.hard=much' "$OUT.a2"
 
+second_runtime
+
 check "NVIDIA's hook is put beside umacct's" nvidia_up
 check "with both of NVIDIA's variables a container fails to start" fails run_docker n1 \
 	--device nvidia.com/gpu=all --env NVIDIA_GPU_MEMORY_REQUEST=8 \
@@ -69,7 +71,8 @@ check "with NVIDIA_GPU_MEMORY_LIMIT alone a container has its limit" is_limited 
 
 # Docker reads its runtimes again.
 instead_of_nvidia() {
-	sed -i 's|"path": "[^"]*umacct-runtime"|&, "runtimeArgs": ["--umacct-instead-of-nvidia"]|' "$SETTINGS"
+	sed -i '/"umacct": {/,/}/s|"path": "[^"]*umacct-runtime"|&, "runtimeArgs": ["--umacct-instead-of-nvidia"]|' \
+		"$SETTINGS"
 	kill -HUP "$dockerd"
 	eventually docker_has_arguments
 }
@@ -83,5 +86,29 @@ check "with both of NVIDIA's variables a container runs then" run_docker n3 \
 check "with both of NVIDIA's variables a container has its limit then" is_limited n3
 
 many_docker
+
+# --- undone ----------------------------------------------------------------------------------
+
+# Docker keeps a runtime's name with each container.
+docker_without_umacct() {
+	cp /etc/docker/daemon.json "$SETTINGS"
+	dockerd_down
+	dockerd_up
+}
+check "Docker creates a container" quietly docker create --name left \
+	--network=none models/tiny:v1 /bin/busybox true
+check "Docker creates a container of another runtime" quietly docker create --name other \
+	--runtime second --network=none models/tiny:v1 /bin/busybox true
+check "the setup of Docker is undone" eval "umacct setup docker --undo >$TEST_DIR/undone"
+is "undoing lists the containers that do not start any more" \
+	"$(sed -n "s/^container \(.*\) was created with Docker's runtime umacct .*/\1/p" "$TEST_DIR/undone")" left
+check "Docker's settings are what they were, byte by byte" \
+	cmp "$TEST_DIR/daemon.json" /etc/docker/daemon.json
+check "Docker starts with the settings that it had" docker_without_umacct
+check "a container that was created with umacct's runtime does not start any more" \
+	fails eval "docker start left >$OUT.left 2>&1"
+check "Docker says that the runtime is not there" \
+	grep -q 'unknown or invalid runtime name: umacct' "$OUT.left"
+check "a container of another runtime starts" quietly docker start --attach other
 
 done_testing
