@@ -190,18 +190,4 @@ void Cgroups::write(std::string_view path, const char *file, std::string_view te
                                                   std::generic_category().message(code)));
 }
 
-std::string_view base_name(std::string_view path) {
-    return path == "/" ? path : path.substr(path.rfind('/') + 1);
-}
-
-std::string parent_path(std::string_view path) {
-    const auto slash = path.rfind('/');
-
-    return slash == 0 || slash == std::string_view::npos ? "/" : std::string(path.substr(0, slash));
-}
-
-std::string join_path(std::string_view path, std::string_view name) {
-    return path == "/" ? fmt::format("/{}", name) : fmt::format("{}/{}", path, name);
-}
-
 } // namespace umacct

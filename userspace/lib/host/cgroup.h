@@ -14,6 +14,8 @@
 #include <system_error>
 #include <vector>
 
+#include "lib/host/path.h"
+
 namespace umacct {
 
 /// Where the hierarchy is mounted, from a mountinfo file.
@@ -76,12 +78,5 @@ private:
 /// link is none.
 std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error,
                                     std::size_t at_most = SIZE_MAX);
-
-/// The last component of a path: "/" for the root.
-std::string_view base_name(std::string_view path);
-/// The path one level up; "/" for the root.
-std::string parent_path(std::string_view path);
-/// A name below a path.
-std::string join_path(std::string_view path, std::string_view name);
 
 } // namespace umacct

@@ -94,10 +94,4 @@ std::optional<std::string> attribute_of(const Cgroups &cgroups, std::string_view
     return std::string(value.data(), static_cast<std::size_t>(size));
 }
 
-bool is_below(std::string_view path, std::string_view above) {
-    if (above == "/")
-        return path != "/";
-    return path.size() > above.size() && path.starts_with(above) && path[above.size()] == '/';
-}
-
 } // namespace umacct

@@ -36,7 +36,4 @@ std::optional<CgroupFolder> folder_of(const Cgroups &cgroups, std::string_view p
 std::optional<std::string> attribute_of(const Cgroups &cgroups, std::string_view path,
                                         const char *name);
 
-/// Whether a path is below another, and not the same.
-bool is_below(std::string_view path, std::string_view above);
-
 } // namespace umacct

@@ -10,7 +10,7 @@
 
 #include <sys/sysmacros.h>
 
-#include "lib/host/cgroup_tree.h"
+#include "lib/host/path.h"
 
 namespace umacct {
 

@@ -21,7 +21,8 @@ namespace {
 constexpr std::size_t shortest_prefix = 4;
 constexpr std::size_t matches_shown = 5;
 constexpr const char *target_hint =
-    "what is not running has no cgroup; TARGET is a cgroup path, a systemd unit, a container's name "
+    "what is not running has no cgroup; TARGET is a cgroup path, a systemd unit, a container's "
+    "name "
     "or id (or its beginning), a machine's name, NAMESPACE/POD[/CONTAINER] or a pid, with 'path:', "
     "'unit:', 'container:', 'pod:' or 'pid:' "
     "before it where that is in doubt; 'umacct audit' lists every container, systemd-cgls every "

@@ -336,7 +336,8 @@ Action add_setup(CLI::App &verb) {
     verb.add_option("PART", options->part,
                     "what: nvml, secure-boot, podman, crio, docker, containerd or cdi; without it, "
                     "list all");
-    verb.add_flag("--print", options->print, "for a container runtime: only print what would change");
+    verb.add_flag("--print", options->print,
+                  "for a container runtime: only print what would change");
     verb.add_flag("--undo", options->undo, "remove what was made for it");
     add_examples(verb, "umacct setup\n"
                        "umacct setup nvml\n"
