@@ -22,7 +22,7 @@ struct SharedFile {
 
 /// Of those with so many bytes and more, what nobody maps first, then the largest. Of other
 /// users' processes, root alone sees what they map. Reads what every process has open: some
-/// 100 ms for a thousand of them.
+/// 100 ms for a thousand of them. It asks no file system that may wait for a server or a program.
 std::vector<SharedFile> shared_files(const std::filesystem::path &proc, std::uint64_t least);
 
 } // namespace umacct
