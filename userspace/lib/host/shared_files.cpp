@@ -255,7 +255,8 @@ private:
             std::error_code gone;
             const std::string path = fs::read_symlink(at->path(), gone).string();
 
-            if (gone || !path.starts_with('/'))
+            // Of the driver's there may be tens of thousands, and reading about each takes a KiB.
+            if (gone || !path.starts_with('/') || path.starts_with("/dev/nvidia"))
                 continue;
             const auto mount = mount_of_file(process, at->path().filename().string());
             if (!mount || !mounts_.contains(*mount))
