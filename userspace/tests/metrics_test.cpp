@@ -167,8 +167,9 @@ TEST_F(Metrics, NamesThatLookTheSameAreTwoSeries) {
     std::set<std::string> series;
 
     for (std::string line; std::getline(lines, line);) {
-        if (!line.starts_with('#'))
+        if (!line.starts_with('#')) {
             EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
+        }
     }
 }
 
