@@ -440,14 +440,12 @@ system_calls bare
 among_many bare
 free_many
 
-# BPF programs in its place: there is no libbpf for the other architecture.
-if [ -e /usr/lib/umacct/libumacct-observer.so ]; then
-	mount -t bpf bpf /sys/fs/bpf
-	umacct observer on >/dev/null || stop "the observer doesn't begin"
-	page observer
-	chunk observer
-	umacct observer off >/dev/null
-fi
+# BPF programs in its place.
+mount -t bpf bpf /sys/fs/bpf
+umacct observer on >/dev/null || stop "the observer doesn't begin"
+page observer
+chunk observer
+umacct observer off >/dev/null
 
 case $(uname -m) in
 x86_64) pages=%si ;;
