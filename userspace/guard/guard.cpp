@@ -52,7 +52,7 @@ constexpr auto told_again_after = 600s;
 constexpr auto relapse = 60s;
 /// A process that was killed gives back what it holds in this time, or something is wrong.
 constexpr auto death_takes = 30s;
-/// Once no process is in it any more, in this time.
+/// Once no process is in it any more, memory comes back without a longer pause.
 constexpr auto burial_takes = 2s;
 
 /// Below this, in a machine of any size, it is noise.
@@ -92,6 +92,10 @@ bool Guard::read(const Reading &reading) {
 
     reading_ = reading;
     obtainable_ = without(reading.available, is_raised ? *raised_from_ : reading.reserve);
+    if (obtainable_ >= most_obtainable_ + noise) {
+        most_obtainable_ = obtainable_;
+        rose_ = now;
+    }
     follow_pressure(reading);
 
     const bool pressed = policy_.pressure && pressure_ >= *policy_.pressure;
@@ -299,7 +303,8 @@ std::string Guard::immunity(const Holder &holder) const {
     if (is_below(self_, holder.path))
         return "umacctd is in it";
     if (holder.empty)
-        return "no process is in it";
+        return has_touched(holder.id) && touched(holder.id)->killed ? "it was killed"
+                                                                    : "no process is in it";
     return "";
 }
 
@@ -390,12 +395,22 @@ bool Guard::has_touched(std::uint64_t id) const {
 }
 
 bool Guard::is_dying(const std::vector<Holder> &holders) const {
-    return std::ranges::any_of(holders, [&](const Holder &holder) {
-        const Touched *it = touched(holder.id);
+    const Time now = reading_->time;
 
-        return it != nullptr && it->killed &&
-               reading_->time - it->time < (holder.empty ? burial_takes : death_takes) &&
-               holder.held() > it->suspect.holder.held() / 2;
+    return std::ranges::any_of(touched_, [&](const Touched &each) {
+        if (!each.killed || now - each.time >= death_takes)
+            return false;
+        const Holder &then = each.suspect.holder;
+        const auto holder =
+            std::ranges::find_if(holders, [&](const Holder &one) { return one.id == then.id; });
+        const bool is_gone = holder == holders.end();
+
+        if (is_gone || holder->empty) {
+            if (now - std::max(each.time, rose_) >= burial_takes)
+                return false;
+        }
+        return is_gone ? without(most_obtainable_, obtainable_then_) < then.held() / 2
+                       : holder->held() > then.held() / 2;
     });
 }
 
@@ -483,6 +498,7 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
     step_at_ = now + std::chrono::nanoseconds(policy_.wait_ns);
     if (!actions.empty()) {
         obtainable_then_ = obtainable_;
+        most_obtainable_ = obtainable_;
         held_then_.clear();
         for (const Holder &holder : holders)
             held_then_.emplace(holder.id, holder.held());
@@ -586,8 +602,9 @@ std::string Guard::Action::text() const {
     text += fmt::format(", for {} ms", for_.count());
     if (!suspect || undo)
         return text;
-    text += fmt::format("; it holds {} through the driver and {} else",
-                        format_size(suspect->holder.driver), format_size(suspect->holder.other));
+    text += fmt::format("; it holds {} through the driver and {} else{}",
+                        format_size(suspect->holder.driver), format_size(suspect->holder.other),
+                        suspect->holder.rest ? " besides the cgroups in it" : "");
     if (suspect->grown > 0)
         text += fmt::format(", grew {} above its previous peak within {} s",
                             format_size(suspect->grown), suspect->within.count());

@@ -37,7 +37,9 @@ struct Holder {
     HolderKind kind = HolderKind::shared;
     Preference preference = Preference::none;
     bool shelters = false; ///< what is protected is in it, however little that holds
-    bool empty = false;    ///< no process is in it, nor in what is below it
+    /// No process is in it, nor in what is below it; or, where it was killed, only such as came
+    /// since.
+    bool empty = false;
     /// Not the group of that path itself, but what it holds besides those in it that are listed and
     /// have processes: what was taken in one that its processes left, or in very small ones.
     bool rest = false;
@@ -185,7 +187,8 @@ private:
     std::uint64_t much() const;
 
     const Touched *touched(std::uint64_t id) const;
-    /// Whether one that was killed is about to give back what it held.
+    /// Whether one that was killed is about to give back what it held. The driver may free it after
+    /// the process is gone, and its cgroup, too.
     bool is_dying(const std::vector<Holder> &holders) const;
     std::optional<Suspect> suspect(const std::vector<Holder> &holders) const;
     /// about_one: there is one to blame.
@@ -220,6 +223,8 @@ private:
     std::optional<std::uint64_t> raised_from_; ///< the reserve before
     std::uint64_t raised_to_ = 0;
     std::uint64_t obtainable_then_ = 0;                          ///< at the last step
+    std::uint64_t most_obtainable_ = 0;                          ///< since then
+    Time rose_{};                                                ///< when that last became more
     std::unordered_map<std::uint64_t, std::uint64_t> held_then_; ///< the same, by the cgroup's id
     std::vector<Touched> touched_;                               ///< the last is whom it is about
     bool reclaiming_ = false;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <system_error>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include <fcntl.h>
@@ -39,6 +39,12 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t reclaim_chunk = 32ULL << 20;
 constexpr auto reclaim_most = 100ms;
 constexpr auto signal_most = 500ms;
+
+/// A tenant makes any number of cgroups and of processes: so many are met below one.
+constexpr std::size_t most_below = 4096;
+constexpr std::size_t most_processes = 65536;
+/// umacctd may have 1,024 files open.
+constexpr std::size_t handles_at_once = 256;
 
 /// Of less it isn't asked what it is.
 constexpr std::uint64_t small = 16ULL << 20;
@@ -139,11 +145,71 @@ bool is_populated(const Cgroups &cgroups, const std::string &path) {
     return populated == events.end() || populated->second != 0;
 }
 
+/// Calls visit with the directory of a cgroup and of those below it, of so many at most, until it
+/// returns false.
+void visit_below(const Cgroups &cgroups, const std::string &path,
+                 const std::function<bool(const std::filesystem::path &directory)> &visit) {
+    std::vector<std::string> left{path};
+    std::size_t met = 1;
+
+    while (!left.empty()) {
+        const std::string each = std::move(left.back());
+        std::error_code ignored;
+
+        left.pop_back();
+        const auto directory = cgroups.directory(each);
+        if (!directory)
+            continue;
+        if (!visit(*directory))
+            return;
+        for (const std::string &name : folders_in(*directory, ignored, most_below - met)) {
+            left.push_back(join_path(each, name));
+            ++met;
+        }
+    }
+}
+
+std::vector<pid_t> processes_in(const std::filesystem::path &directory) {
+    std::ifstream file(directory / "cgroup.procs");
+    std::vector<pid_t> pids;
+
+    for (pid_t pid = 0; pids.size() < most_processes && file >> pid;)
+        pids.push_back(pid);
+    return pids;
+}
+
+/// Sends SIGTERM to what is in a cgroup, until that time; the first error, if any. A pid may be
+/// another's by the time it is used, so each is used by a handle, and a handle is of one of them if
+/// its pid is still listed. Nothing is read in /proc: umacctd's unit shows it no other's processes.
+int terminate(const std::filesystem::path &directory, std::chrono::steady_clock::time_point until) {
+    const std::vector<pid_t> pids = processes_in(directory);
+    int first_error = 0;
+
+    for (std::size_t at = 0; at < pids.size(); at += handles_at_once) {
+        std::map<pid_t, FileDescriptor> handles;
+
+        if (std::chrono::steady_clock::now() >= until)
+            break;
+        for (std::size_t i = at; i < std::min(at + handles_at_once, pids.size()); ++i)
+            handles.try_emplace(pids[i], static_cast<int>(syscall(SYS_pidfd_open, pids[i], 0)));
+        const std::vector<pid_t> still = processes_in(directory);
+        const std::unordered_set<pid_t> listed(still.begin(), still.end());
+        for (const auto &[pid, handle] : handles) {
+            if (handle.get() >= 0 && listed.contains(pid) &&
+                syscall(SYS_pidfd_send_signal, handle.get(), SIGTERM, nullptr, 0) != 0 &&
+                errno != ESRCH && first_error == 0)
+                first_error = errno;
+        }
+    }
+    return first_error;
+}
+
 /// One look at who holds what.
 class Look {
 public:
     /// guard: what it knows of those that hold little; may be none.
-    Look(const Cgroups &cgroups, const Guard *guard) : cgroups_(cgroups), guard_(guard) {}
+    Look(const Cgroups &cgroups, const Guard *guard, const KilledProcesses &killed)
+        : cgroups_(cgroups), guard_(guard), killed_(killed) {}
 
     std::vector<Holder> run(Module &module) {
         count(module);
@@ -327,7 +393,8 @@ private:
         }
         seen_.insert(holder.id);
         if (holder.kind != HolderKind::shared) {
-            holder.empty = !is_populated(cgroups_, path);
+            holder.empty = !is_populated(cgroups_, path) ||
+                           (!groups_.empty() && was_refilled(path, folder.id));
             holder.other = other_memory(cgroups_, path, own.charged, current.value_or(0));
             holder.preference = preference_of(cgroups_, path, folder);
             if (!holder.empty && !groups_.empty()) {
@@ -342,6 +409,22 @@ private:
         }
         // Nobody looks inside a unit: it is acted against as a whole.
         return !unit;
+    }
+
+    /// Whether a process came to a cgroup since it was killed. A tenant puts one there to have what
+    /// another of its processes took there look as if it were about to be freed.
+    bool was_refilled(const std::string &path, std::uint64_t id) const {
+        const auto killed = killed_.find(id);
+        bool found = false;
+
+        if (killed == killed_.end())
+            return false;
+        visit_below(cgroups_, path, [&](const std::filesystem::path &directory) {
+            found = std::ranges::any_of(processes_in(directory),
+                                        [&](pid_t pid) { return !killed->second.contains(pid); });
+            return !found;
+        });
+        return found;
     }
 
     /// What tenants' groups hold besides those in them: a tenant moves its processes from one to
@@ -386,6 +469,7 @@ private:
 
     const Cgroups &cgroups_;
     const Guard *guard_;
+    const KilledProcesses &killed_;
     std::unordered_map<std::uint64_t, Counted> counted_; ///< by the cgroup's id
     std::vector<Large> large_;
     std::vector<Holder> holders_;
@@ -405,7 +489,7 @@ Json to_json(const Suspect &suspect) {
     const Holder &holder = suspect.holder;
 
     return {{"path", holder.path},
-            {"kind", kinds[static_cast<std::size_t>(holder.kind)]},
+            {"kind", holder.rest ? "rest" : kinds[static_cast<std::size_t>(holder.kind)]},
             {"driver_bytes", holder.driver},
             {"other_bytes", holder.other},
             {"grown_bytes", suspect.grown},
@@ -493,11 +577,12 @@ void GuardHost::run() {
 
     const std::vector<Holder> holders = this->holders();
     act(guard_->decide(holders));
+    std::erase_if(killed_, [this](const auto &each) { return !guard_->has_touched(each.first); });
     publish(holders);
 }
 
 std::vector<Holder> GuardHost::holders() {
-    return Look(machine_.cgroups(), guard_ ? &*guard_ : nullptr).run(connection_.module());
+    return Look(machine_.cgroups(), guard_ ? &*guard_ : nullptr, killed_).run(connection_.module());
 }
 
 void GuardHost::publish(const std::vector<Holder> &holders) const {
@@ -611,7 +696,7 @@ void GuardHost::perform(const Guard::Action &action) {
         signal(path);
         break;
     case GuardStep::kill:
-        cgroups.write(path, "cgroup.kill", "1");
+        kill(action);
         break;
     }
 }
@@ -633,34 +718,43 @@ void GuardHost::reclaim(const Guard::Action &action) const {
     }
 }
 
-/// Each process below it, by a handle: a pid may be another's by the time it is used. A tenant
-/// makes any number of cgroups and processes; those that aren't reached in time are the next
-/// step's.
+/// A tenant makes any number of cgroups and processes; those that are not reached in time are the
+/// next step's.
 void GuardHost::signal(const std::string &path) const {
     const Cgroups &cgroups = machine_.cgroups();
     const auto until = std::chrono::steady_clock::now() + signal_most;
+    int first_error = 0;
 
-    walk_cgroups(cgroups, path, [&](const std::string &each) {
-        const auto directory = cgroups.directory(each);
-        std::ifstream procs(directory ? *directory / "cgroup.procs" : "");
+    visit_below(cgroups, path, [&](const std::filesystem::path &directory) {
+        const int error = terminate(directory, until);
 
-        for (pid_t pid = 0; procs >> pid;) {
-            if (std::chrono::steady_clock::now() >= until)
-                return false;
-            const FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-            // A handle is of one of them if its pid still is.
-            const auto group = cgroups.of_pid(static_cast<std::uint32_t>(pid));
-
-            if (handle.get() >= 0 && group && (*group == path || is_below(*group, path)) &&
-                syscall(SYS_pidfd_send_signal, handle.get(), SIGTERM, nullptr, 0) != 0 &&
-                errno != ESRCH)
-                throw Error(failure_of(errno), std::generic_category().message(errno));
-        }
+        first_error = first_error != 0 ? first_error : error;
         return std::chrono::steady_clock::now() < until;
     });
-    // A frozen process receives it only when thawed. What another froze stays frozen until then.
+    // A frozen process receives it only when thawed, and nobody thaws it later. What another froze
+    // stays frozen until then.
     if (!was_frozen(path))
         cgroups.write(path, "cgroup.freeze", "0");
+    if (first_error != 0)
+        throw Error(failure_of(first_error), std::generic_category().message(first_error));
+}
+
+void GuardHost::kill(const Guard::Action &action) {
+    const Cgroups &cgroups = machine_.cgroups();
+    const Holder &holder = action.suspect->holder;
+
+    if (holder.kind == HolderKind::unit) {
+        std::unordered_set<pid_t> &pids = killed_[holder.id];
+
+        pids.clear();
+        visit_below(cgroups, holder.path, [&](const std::filesystem::path &directory) {
+            const std::vector<pid_t> more = processes_in(directory);
+
+            pids.insert(more.begin(), more.end());
+            return pids.size() < most_processes;
+        });
+    }
+    cgroups.write(holder.path, "cgroup.kill", "1");
 }
 
 bool GuardHost::was_frozen(const std::string &path) const {

@@ -7,9 +7,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <sys/types.h>
 
 #include "guard/guard.h"
 #include "lib/json.h"
@@ -23,6 +26,9 @@ bool may_write_cgroups(const Cgroups &cgroups);
 
 /// What was done, to whom, and the numbers that led to it. line: the same for people.
 Json event_of(const Guard::Action &action, const std::string &line, bool failed, bool dry_run);
+
+/// The processes that were in a cgroup when it was killed, by the cgroup's id.
+using KilledProcesses = std::unordered_map<std::uint64_t, std::unordered_set<pid_t>>;
 
 class GuardHost {
 public:
@@ -57,6 +63,7 @@ private:
     void perform(const Guard::Action &action);
     void reclaim(const Guard::Action &action) const;
     void signal(const std::string &path) const;
+    void kill(const Guard::Action &action);
     bool was_frozen(const std::string &path) const;
     /// What an action's line says besides, where somebody else froze the cgroup.
     std::string frozen_by_another(const Guard::Action &action);
@@ -75,6 +82,7 @@ private:
     Json last_;                             ///< what was done last
     std::vector<std::string> frozen_;       ///< by it
     std::vector<std::string> found_frozen_; ///< by somebody else, who thaws them
+    KilledProcesses killed_;                ///< of cgroups that were killed of late
     std::uint64_t reserve_ = 0;             ///< that the module had at the last reading
     std::optional<std::pair<std::uint64_t, std::uint64_t>> raised_; ///< from, to
 };

@@ -486,7 +486,27 @@ TEST_F(Group, WhatStaysOfOneThatWasKilledIsTheRests) {
     add_rest(20 * gib);
     EXPECT_EQ(after(1500ms, 4 * gib), "") << "it may be about to be given back";
     EXPECT_EQ(after(1s, 4 * gib), "kill /user.slice/user-1.slice");
-    EXPECT_EQ(why_not(decoy), "no process is in it");
+    EXPECT_EQ(why_not(decoy), "it was killed");
+}
+
+TEST_F(Group, WhatComesBackAfterACgroupIsGoneIsWaitedFor) {
+    const std::string leaker = std::string(path) + "/leaker";
+    const std::uint64_t some = gib / 8;
+    GuardPolicy kills = policy();
+
+    kills.steps = {GuardStep::kill};
+    use(kills);
+    at(path).driver -= 20 * gib;
+    after(1200s, 30 * gib);
+    at(path).driver += 20 * gib;
+    holders_.push_back(holder(leaker, 20 * gib));
+    EXPECT_EQ(after(600ms, 3 * gib), "kill " + leaker);
+    // Its runtime has removed it, and the driver frees what it held bit by bit.
+    holders_.pop_back();
+    add_rest(20 * gib);
+    EXPECT_EQ(after(1900ms, 3 * gib + some), "");
+    EXPECT_EQ(after(1900ms, 3 * gib + 2 * some), "");
+    EXPECT_EQ(after(1900ms, 3 * gib + 2 * some), "kill /user.slice/user-1.slice");
 }
 
 TEST_F(Ranking, SystemdsPreferencesHold) {
