@@ -47,6 +47,10 @@ constexpr const char *some_settings = R"(version = 2
       BinaryName = "/usr/bin/nvidia-container-runtime"
 )";
 
+std::string id_of(char digit) {
+    return std::string(64, digit);
+}
+
 class SetupContainers : public test::ToolFixture {
 protected:
     SetupContainers() {
@@ -58,6 +62,16 @@ protected:
 [ "$*" = "oci spec" ] && echo '{"process": {"args": ["sh"], "rlimits": [{}], "apparmorProfile": "x"},
 "linux": {"seccomp": {}, "namespaces": []}}')");
         fs::permissions(sandbox_.root() / "usr/bin/ctr", fs::perms(0755));
+    }
+
+    /// A container; name: "" for one that has none.
+    void add_docker(const std::string &folder, char digit, const std::string &name,
+                    const std::string &runtime) const {
+        const std::string own = folder + "/containers/" + id_of(digit);
+
+        if (!name.empty())
+            sandbox_.write(own + "/config.v2.json", R"({"Name":"/)" + name + "\"}");
+        sandbox_.write(own + "/hostconfig.json", runtime);
     }
 
     std::string read(const std::string &file) const {
@@ -190,17 +204,9 @@ TEST_F(SetupContainers, PrintChangesNothing) {
               2U);
 }
 
-std::string id_of(char digit) {
-    return std::string(64, digit);
-}
-
 TEST_F(SetupContainers, UndoingDockerNamesTheContainersThatDoNotStartAnyMore) {
     const auto add = [&](char digit, const char *name, const std::string &runtime) {
-        const std::string folder = "srv/docker/containers/" + id_of(digit);
-
-        if (*name != '\0')
-            sandbox_.write(folder + "/config.v2.json", R"({"Name":"/)" + std::string(name) + "\"}");
-        sandbox_.write(folder + "/hostconfig.json", runtime);
+        add_docker("srv/docker", digit, name, runtime);
     };
 
     sandbox_.write(settings, R"({"data-root": "/srv/docker", "runtimes": {"nvidia": )"
@@ -219,8 +225,8 @@ TEST_F(SetupContainers, UndoingDockerNamesTheContainersThatDoNotStartAnyMore) {
                              id_of('d') +
                              " was created with Docker's runtime umacct and does not start without "
                              "it\n"
-                             "container torn may have been created with it, too: what Docker wrote "
-                             "down about it can't be read\n"
+                             "container torn may have been created with Docker's runtime umacct: "
+                             "what Docker wrote down about it can't be read\n"
                              "create such containers again: 'docker compose up --force-recreate', "
                              "or 'docker rm' and 'docker run'\n";
     const test::Ran printed = run({"setup", "docker", "--undo", "--print"});
@@ -237,6 +243,30 @@ TEST_F(SetupContainers, UndoingDockerNamesTheContainersThatDoNotStartAnyMore) {
     run({"setup", "docker"});
     sandbox_.write(settings, R"({"data-root": "/srv/docker"})");
     EXPECT_EQ(run({"setup", "docker", "--undo"}).out.find("container "), std::string::npos);
+}
+
+TEST_F(SetupContainers, UndoingDockerLooksWhereItsSettingsSayAlone) {
+    const std::vector<const char *> printing{"setup", "docker", "--undo", "--print", "--json"};
+
+    sandbox_.write(settings, R"({"data-root": "/srv/docker"})");
+    run({"setup", "docker"});
+    add_docker("var/lib/docker", 'a', "vllm", R"({"Runtime": "umacct"})");
+    add_docker("var/lib/docker", 'b', "removed", R"({"Runtime": "umacct"})");
+    EXPECT_FALSE(run_json(printing).contains("stranded")) << "that folder isn't mounted";
+    add_docker("srv/docker", 'a', "", R"({"Runtime": "umacct"})");
+    EXPECT_EQ(run_json(printing)["stranded"], json{id_of('a')});
+}
+
+TEST_F(SetupContainers, UndoingDockerNamesTheRuntimeOfContainersInDoubt) {
+    run({"setup", "docker"});
+    add_docker("var/lib/docker", 'e', "torn", "{");
+    const std::string out = run({"setup", "docker", "--undo", "--print"}).out;
+    EXPECT_TRUE(
+        out.ends_with("\ncontainer torn may have been created with Docker's runtime umacct: "
+                      "what Docker wrote down about it can't be read\n"
+                      "create such containers again: 'docker compose up --force-recreate', "
+                      "or 'docker rm' and 'docker run'\n"))
+        << out;
 }
 
 TEST_F(SetupContainers, UndoingDockerSaysThatItDoesNotKnowTheContainers) {

@@ -10,42 +10,49 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Where root's Docker may keep what it has, the likeliest first.
-std::vector<fs::path> folders(StateFiles &files) {
-    const std::string moved =
+/// Where root's Docker keeps what it has, as its settings say; empty where they don't.
+std::optional<fs::path> chosen_folder(StateFiles &files) {
+    const std::string chosen =
         files.ask_line(files.below_root("etc/docker/daemon.json"), read_docker_settings);
-    std::vector<fs::path> all;
 
-    if (!moved.empty())
-        all.push_back(files.below_root(moved));
-    for (const char *folder : {"var/lib/docker", "var/snap/docker/common/var-lib-docker"})
-        all.push_back(files.below_root(folder));
-    return all;
+    return chosen.empty() ? std::nullopt : std::optional(files.below_root(chosen));
+}
+
+/// Where Debian's package, and the snap, keep it unless told.
+std::vector<fs::path> usual_folders(const StateFiles &files) {
+    return {files.below_root("var/lib/docker"),
+            files.below_root("var/snap/docker/common/var-lib-docker")};
+}
+
+/// user: of a rootless Docker.
+Description found_below(StateFiles &files, const fs::path &folder, const std::string &id,
+                        std::optional<uid_t> user) {
+    return Description::of(
+        files.ask(folder / "containers" / id / "config.v2.json", read_docker_config, user));
 }
 
 } // namespace
 
 Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
-    const auto found_below = [&](const fs::path &folder) {
-        return Description::of(
-            files.ask(folder / "containers" / id / "config.v2.json", read_docker_config, user));
-    };
-
     if (user)
-        return found_below(files.home(*user) / ".local/share/docker");
+        return found_below(files, files.home(*user) / ".local/share/docker", id, user);
 
     Description found;
-    for (const fs::path &folder : folders(files)) {
+    // Docker may run with the settings that it had before these.
+    if (const auto chosen = chosen_folder(files))
+        found = found_below(files, *chosen, id, {});
+    for (const fs::path &folder : usual_folders(files)) {
         if (found.name.empty())
-            found = found_below(folder);
+            found = found_below(files, folder, id, {});
     }
     return found;
 }
 
 std::optional<std::vector<DockerContainer>> docker_containers(StateFiles &files) {
+    const auto chosen = chosen_folder(files);
     std::optional<std::vector<DockerContainer>> all;
 
-    for (const fs::path &folder : folders(files)) {
+    for (const fs::path &folder : chosen ? std::vector{*chosen} : usual_folders(files)) {
         std::error_code error;
 
         if (fs::directory_iterator(folder / "containers", error); error)
@@ -61,7 +68,7 @@ std::optional<std::vector<DockerContainer>> docker_containers(StateFiles &files)
                 continue;
             if (const auto &lines = files.ask(file, read_docker_runtime); !lines.empty())
                 container.runtime = lines.front();
-            container.name = docker_container(files, id, {}).name;
+            container.name = found_below(files, folder, id, {}).name;
             all->push_back(std::move(container));
         }
     }

@@ -105,8 +105,8 @@ struct DockerContainer {
     std::optional<std::string> runtime; ///< empty: not known
 };
 
-/// All that there are, running or not; empty where no folder of them can be read. Docker needn't
-/// run.
+/// All that there are, running or not; empty where no folder of them can be read. Where Docker's
+/// settings name a folder, it is that one alone. Docker needn't run.
 std::optional<std::vector<DockerContainer>> docker_containers(StateFiles &files);
 /// A container's config.v2.json, as a description's lines.
 std::string read_docker_config(const std::string &text);

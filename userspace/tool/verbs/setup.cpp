@@ -183,9 +183,9 @@ void warn(const Session &session, const containers::Stranded &stranded, Made &ma
     for (const std::string &each : stranded.doubtful)
         fmt::print(
             session.output.out,
-            "container {} may have been created with it, too: what Docker wrote down about it "
-            "can't be read\n",
-            each);
+            "container {} may have been created with Docker's runtime {}: what Docker wrote down "
+            "about it can't be read\n",
+            each, lost);
     fmt::print(session.output.out,
                "create such containers again: 'docker compose up --force-recreate', or 'docker rm' "
                "and 'docker run'\n");
