@@ -576,6 +576,36 @@ TEST_F(KubernetesTest, ANodeOffersNothingBeforeContainerdHasTheHook) {
     EXPECT_TRUE(says("its socket /run/other/own.sock"));
 }
 
+/// The toolkit's runtime is removed, with what it has containerd read.
+TEST_F(KubernetesTest, ANodeOffersItsMemoryThoughOneOfItsRuntimesIsGone) {
+    const auto why = [&] { return why_no_hook(sandbox_.root()); };
+    const fs::path base = "etc/containerd/umacct-base-nvidia.json";
+
+    install();
+    sandbox_.write(settings(), "version = 2\nimports = ['/etc/containerd/conf.d/*.toml']\n");
+    sandbox_.write("etc/containerd/own.json", "{}");
+    sandbox_.write("etc/containerd/conf.d/99-nvidia.toml",
+                   "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.nvidia]\n"
+                   "base_runtime_spec = '/etc/containerd/own.json'\n");
+    set_up();
+    start_containerd(1s);
+    EXPECT_EQ(why(), "");
+    fs::remove_all(sandbox_.root() / "etc/containerd/conf.d");
+    EXPECT_EQ(why(), "") << "the settings that are left have the hook";
+
+    for (const bool is_gone : {false, true}) {
+        sandbox_.write(base, "{}");
+        if (is_gone)
+            fs::remove(sandbox_.root() / base);
+        EXPECT_NE(why().find("umacct-base-nvidia.json is not as umacct-hook needs it"),
+                  std::string::npos)
+            << why();
+        set_up();
+        start_containerd(1s);
+        EXPECT_EQ(why(), "") << "no container is made of it any more";
+    }
+}
+
 /// In the plugin's container the node's files are below another folder than where they were made.
 TEST_F(KubernetesTest, TheNodesFilesAreReadBelowItsRoot) {
     install();

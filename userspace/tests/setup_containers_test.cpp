@@ -646,6 +646,29 @@ TEST_F(SetupContainers, FilesThatContainerdReadsBesidesHaveTheHook) {
     EXPECT_EQ(tree(), before);
 }
 
+TEST_F(SetupContainers, AFileThatContainerdReadsBesidesMayComeBackAfterASetup) {
+    const std::string file = "etc/containerd/conf.d/99-nvidia.toml";
+    sandbox_.write(containerd, "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n");
+    sandbox_.write("etc/containerd/own.json", "{}");
+    sandbox_.write(file,
+                   "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]"
+                   "\nbase_runtime_spec = \"/etc/containerd/own.json\"\n");
+    const auto before = tree();
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    const std::string with_hook = read(file);
+    fs::remove(sandbox_.root() / file);
+    fs::remove(sandbox_.root() / "etc/containerd/umacct-base-nvidia.json");
+    EXPECT_NE(run({"setup"}).out.find("containerd: to be set up again"), std::string::npos);
+    EXPECT_EQ(run({"setup", "containerd"}).code, 0);
+    EXPECT_NE(run({"setup"}).out.find("containerd: set up;"), std::string::npos);
+    EXPECT_EQ(read("var/lib/umacct/setup/containerd.json").find("umacct-base-nvidia.json\","),
+              std::string::npos);
+
+    sandbox_.write(file, with_hook);
+    EXPECT_EQ(run({"setup", "containerd", "--undo"}).code, 0);
+    EXPECT_EQ(tree(), before) << "nothing in it names a file that isn't there";
+}
+
 TEST_F(SetupContainers, WhatContainerdCouldNotReadIsLeftAlone) {
     for (const char *text :
          {"version = ", "version = 1\n", "disabled_plugins = [\"cri\"]\n",

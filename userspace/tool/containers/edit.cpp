@@ -243,7 +243,8 @@ fs::file_time_type Record::last_change() const {
     for (const Edit &made : edits_) {
         if (error)
             break;
-        last = std::max(last, fs::last_write_time(seen_from(root_, made.file), error));
+        if (!made.shared)
+            last = std::max(last, fs::last_write_time(seen_from(root_, made.file), error));
     }
     // One that is gone was changed just now.
     return error ? fs::file_time_type::max() : last;
@@ -282,6 +283,7 @@ void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
         }
     }
 
+    let_go(edits);
     std::error_code ignored;
     const auto changed = fs::last_write_time(own, ignored);
     write();
@@ -291,6 +293,23 @@ void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
         if (edit.changes())
             write_edit(edit);
     }
+}
+
+void Record::let_go(const std::vector<Edit> &edits) {
+    std::vector<Edit> kept;
+
+    for (Edit &made : edits_) {
+        const fs::path file = seen_from(root_, made.file);
+        const bool is_stale = !made.shared && std::ranges::none_of(edits, [&](const Edit &edit) {
+            return seen_from(root_, edit.file) == file;
+        });
+
+        if (is_stale)
+            made.after = read_text(file);
+        if (!is_stale || made.after)
+            kept.push_back(std::move(made));
+    }
+    edits_ = std::move(kept);
 }
 
 std::vector<Edit> Record::undoing(const TakeOut &take_out) const {

@@ -47,7 +47,7 @@ public:
     /// Error where one can't be read.
     std::optional<std::filesystem::path> altered() const;
 
-    /// When one of its files, or what it says of them, was changed last.
+    /// When one of umacct's files alone, or what it says of any, was changed last.
     std::filesystem::file_time_type last_change() const;
 
     /// Of a shared file that somebody changed since, the text without what is ours; empty where
@@ -72,6 +72,9 @@ private:
                                          const std::string &part);
     /// What other parts have in their records.
     std::vector<Edit> of_others() const;
+    /// Forgets files of umacct's alone that these edits don't need and that are gone. Those that
+    /// are there still are as they are to be.
+    void let_go(const std::vector<Edit> &edits);
     void write() const;
 
     std::filesystem::path root_;
