@@ -311,13 +311,16 @@ TEST_F(SetupContainers, AFileThatWasChangedSinceIsToBeSetUpAgain) {
 }
 
 /// umacct-device-plugin(8) compares it with the start of the runtime.
-TEST_F(SetupContainers, ASetupThatChangesNothingKeepsTheRecordsTime) {
+TEST_F(SetupContainers, ASetupThatChangesNothingLeavesTheRecord) {
     const fs::path record = sandbox_.root() / "var/lib/umacct/setup/containerd.json";
+    const fs::path same = sandbox_.root() / "same";
     const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
 
     run({"setup", "containerd"});
     fs::last_write_time(record, long_ago);
+    fs::create_hard_link(record, same);
     run({"setup", "containerd"});
+    EXPECT_TRUE(fs::equivalent(record, same)) << "not even for a moment is it a new one";
     EXPECT_EQ(fs::last_write_time(record), long_ago);
     sandbox_.write(containerd, "version = 2\n");
     run({"setup", "containerd"});

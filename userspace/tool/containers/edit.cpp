@@ -115,6 +115,14 @@ void throw_unless_written(const fs::path &file, int code) {
                     "it takes root");
 }
 
+/// It has whole files of others', which may have passwords in them.
+void make_private(const fs::path &file) {
+    std::error_code error;
+
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, error);
+    throw_unless_written(file, error.value());
+}
+
 void write_edit(const Edit &edit) {
     std::error_code ignored;
     // What a link leads to is what changes.
@@ -284,11 +292,10 @@ void Record::make(const std::vector<Edit> &edits, const TakeOut &take_out) {
     }
 
     let_go(edits);
-    std::error_code ignored;
-    const auto changed = fs::last_write_time(own, ignored);
-    write();
-    if (read_text(own) == said && std::ranges::none_of(edits, &Edit::changes))
-        fs::last_write_time(own, changed, ignored);
+    if (text() == said && std::ranges::none_of(edits, &Edit::changes))
+        make_private(own);
+    else
+        throw_unless_written(own, replace_private_file(own, text()));
     for (const Edit &edit : edits) {
         if (edit.changes())
             write_edit(edit);
@@ -362,7 +369,7 @@ std::vector<Edit> Record::of_others() const {
     return all;
 }
 
-void Record::write() const {
+std::string Record::text() const {
     Json files = Json::array();
 
     for (const Edit &edit : edits_) {
@@ -376,9 +383,7 @@ void Record::write() const {
                          {"shared", edit.shared},
                          {"folders", std::move(folders)}});
     }
-    // It has whole files of others', which may have passwords in them.
-    const fs::path file = file_of(root_, part_);
-    throw_unless_written(file, replace_private_file(file, Json{{"files", files}}.dump(2) + "\n"));
+    return Json{{"files", files}}.dump(2) + "\n";
 }
 
 } // namespace umacct::containers

@@ -55,7 +55,7 @@ public:
     using TakeOut =
         std::function<std::optional<std::string>(const std::string &now, const Edit &made)>;
 
-    /// Makes the edits, and remembers them; the record keeps its time where nothing changes. A file
+    /// Makes the edits, and remembers them; the record isn't written where nothing changes. A file
     /// that is in the record already stays there as it was before the first time, or, where
     /// somebody changed it since, as it would be without what is ours. Throws Error; the record
     /// says then what was done.
@@ -75,7 +75,7 @@ private:
     /// Forgets files of umacct's alone that these edits don't need and that are gone. Those that
     /// are there still are as they are to be.
     void let_go(const std::vector<Edit> &edits);
-    void write() const;
+    std::string text() const; ///< as it is written
 
     std::filesystem::path root_;
     std::string part_;
