@@ -2,6 +2,7 @@
 #include "lib/host/shared_files.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <map>
@@ -25,6 +26,10 @@
 
 #include "lib/host/file_descriptor.h"
 #include "lib/host/mountinfo.h"
+
+#ifndef MFD_NOEXEC_SEAL // of Linux 6.3
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
 namespace umacct {
 
@@ -148,7 +153,11 @@ private:
     }
 
     void add_own() {
-        add_unlisted(static_cast<int>(syscall(SYS_memfd_create, "umacct", MFD_CLOEXEC)), false);
+        // Without the flag, vm.memfd_noexec=2 refuses it; with it, a kernel before 6.3 does.
+        long memfd = syscall(SYS_memfd_create, "umacct", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+        if (memfd < 0 && errno == EINVAL)
+            memfd = syscall(SYS_memfd_create, "umacct", MFD_CLOEXEC);
+        add_unlisted(static_cast<int>(memfd), false);
         add_unlisted(static_cast<int>(syscall(SYS_memfd_secret, O_CLOEXEC)), true);
     }
 
