@@ -36,16 +36,21 @@ std::string unescape(std::string_view text) {
 
 } // namespace
 
-bool Mount::answers() const {
+bool Mount::answers(const Trust &trust) const {
     // These have no device of their own, and no server either.
     static constexpr std::array own{
-        std::string_view{"tmpfs"},  std::string_view{"ramfs"},    std::string_view{"devtmpfs"},
-        std::string_view{"rootfs"}, std::string_view{"overlay"},  std::string_view{"btrfs"},
-        std::string_view{"zfs"},    std::string_view{"bcachefs"}, std::string_view{"sysfs"},
-        std::string_view{"proc"},
+        std::string_view{"tmpfs"},  std::string_view{"ramfs"}, std::string_view{"devtmpfs"},
+        std::string_view{"rootfs"}, std::string_view{"btrfs"}, std::string_view{"zfs"},
+        std::string_view{"sysfs"},  std::string_view{"proc"},  std::string_view{"bcachefs"},
     };
 
-    return std::ranges::find(own, type) != own.end() || (major(device) != 0 && type != "fuseblk");
+    if (trust.root && point == "/")
+        return true;
+    if (type == "overlay")
+        return trust.overlays;
+    // A program's has its device, and may say what it is: "fuseblk.ntfs".
+    return std::ranges::find(own, type) != own.end() ||
+           (major(device) != 0 && type != "fuseblk" && !type.starts_with("fuseblk."));
 }
 
 std::vector<Mount> read_mounts(std::istream &mountinfo) {
@@ -80,19 +85,21 @@ std::vector<Mount> read_mounts(std::istream &mountinfo) {
 }
 
 const Mount *mount_of(const std::vector<Mount> &mounts, const std::filesystem::path &path,
-                      bool trusts_root) {
+                      const Trust &trust) {
     const Mount *found = nullptr;
     bool answers = true;
+    bool has_root = trust.root;
 
     for (const Mount &mount : mounts) {
         if (path != mount.point && !is_below(path.string(), mount.point.string()))
             continue;
-        answers = answers && (mount.answers() || (trusts_root && mount.point == "/"));
+        has_root = has_root || mount.point == "/";
+        answers = answers && mount.answers(trust);
         // Of two that are mounted at one place the later one is seen.
         if (found == nullptr || !is_below(found->point.string(), mount.point.string()))
             found = &mount;
     }
-    return answers ? found : nullptr;
+    return answers && has_root ? found : nullptr;
 }
 
 } // namespace umacct

@@ -13,6 +13,12 @@
 
 namespace umacct {
 
+/// What is taken to answer whatever it is, or lies on.
+struct Trust {
+    bool root = false;     ///< what is mounted at "/"
+    bool overlays = false; ///< overlays, which may lie on a file system of a program
+};
+
 struct Mount {
     int id = 0;                  ///< no other mount has it, whatever its namespace
     dev_t device = 0;            ///< of the file system
@@ -25,15 +31,16 @@ struct Mount {
     bool is_tmpfs() const { return type == "tmpfs"; }
 
     /// To look something up in it waits for nobody: no server, and no program.
-    bool answers() const;
+    bool answers(const Trust &trust) const;
 };
 
 /// Later ones may hide earlier ones. Lines that aren't understood are left out.
 std::vector<Mount> read_mounts(std::istream &mountinfo);
 
-/// What a path lies in; nullptr where a mount that may not answer is on the way to it. trusts_root:
-/// the one at "/" is taken to answer.
+/// What a path lies in, unless that is hidden by what was mounted above it: the table doesn't say
+/// that. nullptr where a mount that may not answer is on the way to it, or what is at "/" isn't
+/// known, as for a process whose root is a folder in a mount.
 const Mount *mount_of(const std::vector<Mount> &mounts, const std::filesystem::path &path,
-                      bool trusts_root);
+                      const Trust &trust);
 
 } // namespace umacct

@@ -2,10 +2,12 @@
 #include "lib/host/shared_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -13,19 +15,21 @@
 #include <system_error>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
 #include <linux/memfd.h>
+#include <linux/nsfs.h>
 #include <linux/openat2.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "lib/host/file_descriptor.h"
 #include "lib/host/mountinfo.h"
+#include "lib/host/path.h"
 
 #ifndef MFD_NOEXEC_SEAL // of Linux 6.3
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -48,6 +52,9 @@ constexpr std::string_view deleted_mark = " (deleted)";
 /// No machine has more names than this, unless a tenant means to keep the search busy.
 constexpr std::size_t names_at_most = 100'000;
 
+/// Nor folders in folders: each takes a descriptor meanwhile.
+constexpr unsigned depth_at_most = 256;
+
 std::optional<std::uint32_t> pid_of(const fs::path &directory) {
     const std::string name = directory.filename().string();
     std::uint32_t pid = 0;
@@ -57,20 +64,105 @@ std::optional<std::uint32_t> pid_of(const fs::path &directory) {
                                                                     : std::nullopt;
 }
 
-/// A folder that no link leads to.
-FileDescriptor folder_below(const fs::path &root, const char *path) {
-    const FileDescriptor from(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+/// A file in a folder, which is not opened; below zero if it can't be had, or is a link.
+int hold_in(const FileDescriptor &folder, const std::string &name, std::uint64_t resolve) {
     open_how how{};
 
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    return FileDescriptor(from.get() < 0 ? -1
-                                         : static_cast<int>(syscall(SYS_openat2, from.get(), path,
-                                                                    &how, sizeof(how))));
+    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    return static_cast<int>(syscall(SYS_openat2, folder.get(), name.c_str(), &how, sizeof(how)));
+}
+
+/// The id of the mount that an open file is in, as the kernel itself knows it.
+std::optional<int> mount_in(const fs::path &fdinfo) {
+    static constexpr std::string_view key = "mnt_id:";
+    const FileDescriptor file(open(fdinfo.c_str(), O_RDONLY | O_CLOEXEC));
+    std::array<char, 256> text{};
+    const ssize_t size = read(file.get(), text.data(), text.size());
+    const std::string_view read_text(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+    std::size_t at = read_text.find(key);
+    int id = 0;
+
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    at = read_text.find_first_not_of(" \t", at + key.size());
+    if (at == std::string_view::npos ||
+        std::from_chars(read_text.data() + at, read_text.data() + read_text.size(), id).ec !=
+            std::errc())
+        return std::nullopt;
+    return id;
+}
+
+std::optional<int> mount_held(const FileDescriptor &file) {
+    return file.get() < 0 ? std::nullopt
+                          : mount_in(fmt::format("/proc/self/fdinfo/{}", file.get()));
+}
+
+/// Of what is open, as far as it is known without asking: were it a program's after all, nobody
+/// would wait.
+bool look_at(const FileDescriptor &file, struct statx &info) {
+    return file.get() >= 0 &&
+           statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &info) == 0;
+}
+
+dev_t device_of(const struct statx &info) {
+    return makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
+std::vector<Mount> mounts_seen_by(const fs::path &process) {
+    std::ifstream mountinfo(process / "mountinfo");
+
+    return read_mounts(mountinfo);
+}
+
+/// Whether a process's mounts are of the reader's user namespace. In another one, an overlay may
+/// lie on a file system of the tenant's own.
+bool is_of_own_users(const fs::path &process) {
+    const FileDescriptor mounts(open((process / "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+    const FileDescriptor owner(mounts.get() < 0 ? -1 : ioctl(mounts.get(), NS_GET_USERNS));
+
+    struct stat theirs {};
+
+    struct stat own {};
+
+    return owner.get() >= 0 && fstat(owner.get(), &theirs) == 0 &&
+           stat("/proc/self/ns/user", &own) == 0 && theirs.st_dev == own.st_dev &&
+           theirs.st_ino == own.st_ino;
+}
+
+struct Entry {
+    std::string name;
+    unsigned char type; ///< DT_...; a tmpfs knows it of each
+};
+
+struct CloseDirectory {
+    void operator()(DIR *directory) const { closedir(directory); }
+};
+
+/// What is in a folder in memory; before an error, if there is one.
+std::vector<Entry> entries_in(const FileDescriptor &folder, std::size_t at_most) {
+    std::vector<Entry> entries;
+    const int file = openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const std::unique_ptr<DIR, CloseDirectory> directory(file < 0 ? nullptr : fdopendir(file));
+
+    if (!directory && file >= 0)
+        close(file);
+    while (directory && entries.size() < at_most) {
+        const dirent *entry = readdir(directory.get());
+        if (entry == nullptr)
+            break;
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..")
+            entries.push_back({.name = std::string(name), .type = entry->d_type});
+    }
+    return entries;
 }
 
 /// Nothing is asked of a file before it is known that its file system is in memory: any other may
-/// be a server's, or a program's, that doesn't answer.
+/// be a server's, or a program's, that doesn't answer. What a name leads to may change meanwhile,
+/// so that a file is held (with O_PATH, which opens nothing), then its mount is looked at, then it.
+/// The link to an open file that is held so asks FUSE nothing, but 9P, and NFS of a file that is
+/// gone from the server: the first look is at fdinfo of who has it.
 class Search {
 public:
     explicit Search(const fs::path &proc) : proc_(proc) {}
@@ -105,50 +197,46 @@ public:
     }
 
 private:
-    /// Where it is shown, on a file system in memory; path is what is known of its name.
-    SharedFile *add(const fs::path &shown, const std::string &path) {
-        struct stat info {};
+    /// Of a mount in memory; path is what is known of its name.
+    SharedFile *add(const FileDescriptor &held, const std::string &path) {
+        struct statx info {};
 
-        if (stat(shown.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
-            !is_memory(shown, info.st_dev))
+        if (!look_at(held, info) || !S_ISREG(info.stx_mode) || !memory_.contains(device_of(info)))
             return nullptr;
-        const auto [at, is_new] = files_.try_emplace(FileId(info.st_dev, info.st_ino));
+        const auto [at, is_new] = files_.try_emplace(FileId(device_of(info), info.stx_ino));
         SharedFile &file = at->second;
         if (is_new) {
             file.path = path;
             // Secret memory has no blocks; what of it nobody has touched yet can't be told.
-            file.bytes = secret_.contains(info.st_dev)
-                             ? static_cast<std::uint64_t>(info.st_size)
-                             : static_cast<std::uint64_t>(info.st_blocks) * block_size;
-            file.deleted = info.st_nlink == 0 || path.ends_with(deleted_mark);
+            file.bytes =
+                secret_.contains(device_of(info)) ? info.stx_size : info.stx_blocks * block_size;
+            file.deleted = info.stx_nlink == 0 || path.ends_with(deleted_mark);
             if (path.ends_with(deleted_mark))
                 file.path.resize(path.size() - deleted_mark.size());
         }
         return &file;
     }
 
-    bool is_memory(const fs::path &file, dev_t device) {
-        const auto [at, is_new] = memory_.try_emplace(device, false);
+    /// By a link of the kernel's to an open or mapped file.
+    SharedFile *add_link(const fs::path &link, const std::string &path) {
+        const FileDescriptor held(open(link.c_str(), O_PATH | O_CLOEXEC));
+        const auto mount = mount_held(held);
 
-        struct statfs info {};
-
-        if (is_new && statfs(file.c_str(), &info) == 0)
-            at->second = info.f_type == TMPFS_MAGIC || info.f_type == SECRETMEM_MAGIC;
-        return at->second;
+        return mount && mounts_.contains(*mount) ? add(held, path) : nullptr;
     }
 
     /// A mount of the kernel's own, which no table has: by a file in it.
     void add_unlisted(int file, bool is_secret) {
-        const FileDescriptor closed(file);
+        const FileDescriptor held(file);
 
-        struct stat info {};
+        struct statx info {};
 
-        if (file < 0 || fstat(file, &info) != 0)
+        if (!look_at(held, info))
             return;
-        memory_[info.st_dev] = true;
+        memory_.insert(device_of(info));
         if (is_secret)
-            secret_.insert(info.st_dev);
-        if (const auto mount = mount_of_file(proc_ / "self", std::to_string(file)))
+            secret_.insert(device_of(info));
+        if (const auto mount = mount_held(held))
             mounts_.insert(*mount);
     }
 
@@ -161,77 +249,95 @@ private:
         add_unlisted(static_cast<int>(syscall(SYS_memfd_secret, O_CLOEXEC)), true);
     }
 
-    /// The id of the mount that an open file is in.
-    static std::optional<int> mount_of_file(const fs::path &process, const std::string &file) {
-        std::ifstream info(process / "fdinfo" / file);
-        int mount = 0;
+    /// All files below a folder in memory, but not those of what is mounted in it.
+    void add_names(const FileDescriptor &folder, const std::string &seen_as) {
+        struct statx top {};
 
-        for (std::string word; info >> word;) {
-            if (word == "mnt_id:")
-                return info >> mount ? std::optional(mount) : std::nullopt;
-        }
-        return std::nullopt;
+        if (look_at(folder, top) && searched_.insert(device_of(top)).second)
+            walk(folder, seen_as, 1);
     }
 
-    /// All files below a directory, on its own file system, but not on what is mounted in it.
-    /// mounts: with places as the directory is seen_as. One that isn't in memory is left alone.
-    void add_names(const fs::path &directory, const std::string &seen_as,
-                   const std::vector<Mount> &mounts) {
-        struct stat top {};
+    /// A folder that vanishes, or can't be read, is left out alone.
+    void walk(const FileDescriptor &folder, const std::string &seen_as, unsigned depth) {
+        const std::vector<Entry> entries = entries_in(folder, names_at_most - names_);
 
-        std::error_code error;
-
-        if (stat(directory.c_str(), &top) != 0 || !is_memory(directory, top.st_dev) ||
-            !searched_.insert(top.st_dev).second)
-            return;
-        std::set<std::string> places;
-        for (const Mount &mount : mounts)
-            places.insert(mount.point.string());
-        for (fs::recursive_directory_iterator
-                 at(directory, fs::directory_options::skip_permission_denied, error),
-             end;
-             !error && at != end && names_ < names_at_most; at.increment(error), ++names_) {
-            const std::string name =
-                seen_as + at->path().string().substr(directory.string().size());
-
-            struct stat info {};
-
-            if (places.contains(name))
-                at.disable_recursion_pending();
-            else if (lstat(at->path().c_str(), &info) != 0)
+        names_ += entries.size();
+        for (const Entry &entry : entries) {
+            if (entry.type != DT_REG && (entry.type != DT_DIR || depth == depth_at_most))
                 continue;
-            else if (info.st_dev != top.st_dev)
-                at.disable_recursion_pending();
-            else if (S_ISREG(info.st_mode))
-                add(at->path(), name);
+            const FileDescriptor held(hold_in(folder, entry.name, RESOLVE_NO_XDEV));
+            const std::string path = join_path(seen_as, entry.name);
+            if (held.get() < 0)
+                continue;
+            if (entry.type == DT_DIR)
+                walk(held, path, depth + 1);
+            else
+                add(held, path);
         }
     }
 
     /// The mounts of a process that are in memory, and all that it sees.
     std::vector<Mount> read_mounts_of(const fs::path &process) {
-        std::ifstream mountinfo(process / "mountinfo");
-        std::vector<Mount> mounts = read_mounts(mountinfo);
+        std::vector<Mount> mounts = mounts_seen_by(process);
 
         for (const Mount &mount : mounts) {
             if (!mount.is_tmpfs() && mount.type != "devtmpfs")
                 continue;
-            memory_[mount.device] = true;
+            memory_.insert(mount.device);
             mounts_.insert(mount.id);
         }
         return mounts;
     }
 
+    /// The mount that a folder is in, of those in a table.
+    static const Mount *mount_at(const std::vector<Mount> &mounts, const FileDescriptor &folder) {
+        const auto id = mount_held(folder);
+        const auto found =
+            std::ranges::find_if(mounts, [&](const Mount &each) { return each.id == id; });
+
+        return found == mounts.end() ? nullptr : &*found;
+    }
+
+    /// Adds what is in a tmpfs that a process sees. What is mounted may have changed, or hide it:
+    /// each folder on the way is held, then it is looked up which mount it is in, and only then is
+    /// it asked for the next one. A tenant's table is read anew for that: no other mount can have
+    /// got the id of one that is held.
+    void add_tmpfs(const fs::path &process, const Mount &tmpfs, const std::vector<Mount> *own) {
+        const fs::path root = own != nullptr ? fs::path("/") : process / "root";
+        FileDescriptor folder(open(root.c_str(), O_PATH | O_CLOEXEC));
+        const auto trusted = own != nullptr ? mount_held(folder) : std::nullopt;
+        std::vector<Mount> anew;
+        const auto mount_here = [&] {
+            if (own == nullptr)
+                anew = mounts_seen_by(process);
+            return mount_at(own != nullptr ? *own : anew, folder);
+        };
+
+        for (const fs::path &name : tmpfs.point.relative_path()) {
+            if (!trusted || mount_held(folder) != trusted) {
+                const Mount *mount = mount_here();
+
+                if (mount == nullptr ||
+                    !mount->answers(
+                        {.root = false, .overlays = own != nullptr || is_of_own_users(process)}))
+                    return;
+            }
+            // Where a tenant put a link, nothing is. No O_DIRECTORY: it waits for automounts.
+            folder.reset(hold_in(folder, name.string(), 0));
+        }
+        const Mount *mount = mount_here();
+        if (mount != nullptr && mount->id == tmpfs.id && mount->is_tmpfs())
+            add_names(folder, tmpfs.point.string());
+    }
+
     void add_mounts() {
-        const std::vector<Mount> mounts = read_mounts_of(proc_ / "self");
+        const fs::path self = proc_ / "self";
+        const std::vector<Mount> mounts = read_mounts_of(self);
 
         for (const Mount &mount : mounts) {
-            struct stat info {};
-
-            if (!mount.is_tmpfs() || mount_of(mounts, mount.point, true) != &mount ||
-                stat(mount.point.c_str(), &info) != 0)
-                continue;
-            memory_[info.st_dev] = true;
-            add_names(mount.point, mount.point.string(), mounts);
+            if (mount.is_tmpfs() &&
+                mount_of(mounts, mount.point, {.root = true, .overlays = true}) == &mount)
+                add_tmpfs(self, mount, &mounts);
         }
     }
 
@@ -239,18 +345,18 @@ private:
     void add_namespace(const fs::path &process) {
         static constexpr const char *shared = "/dev/shm";
         std::error_code error;
+        std::error_code no_root;
         const auto name = fs::read_symlink(process / "ns/mnt", error);
+        // What is above its root its table doesn't say.
+        const auto root = fs::read_symlink(process / "root", no_root);
 
-        if (error || !namespaces_.insert(name.string()).second)
+        if (error || !namespaces_.emplace(name.string(), root.string()).second)
             return;
         const std::vector<Mount> mounts = read_mounts_of(process);
-        const Mount *mount = mount_of(mounts, shared, false);
-        if (mount == nullptr || !mount->is_tmpfs())
-            return;
-        // A tenant may have put a link there.
-        const FileDescriptor folder = folder_below(process / "root", "dev/shm");
-        if (folder.get() >= 0)
-            add_names(fmt::format("/proc/self/fd/{}", folder.get()), shared, mounts);
+        const Mount *mount =
+            mount_of(mounts, shared, {.root = false, .overlays = is_of_own_users(process)});
+        if (mount != nullptr && mount->is_tmpfs() && !searched_.contains(mount->device))
+            add_tmpfs(process, *mount, nullptr);
     }
 
     void add_process(const fs::path &process, std::uint32_t pid) {
@@ -264,13 +370,17 @@ private:
             std::error_code gone;
             const std::string path = fs::read_symlink(at->path(), gone).string();
 
-            // Of the driver's there may be tens of thousands, and reading about each takes a KiB.
-            if (gone || !path.starts_with('/') || path.starts_with("/dev/nvidia"))
+            if (gone || !path.starts_with('/'))
                 continue;
-            const auto mount = mount_of_file(process, at->path().filename().string());
-            if (!mount || !mounts_.contains(*mount))
-                continue;
-            SharedFile *file = add(at->path(), path);
+            // Of the driver's there may be tens of thousands, and reading fdinfo of each takes a
+            // KiB, which that of the own descriptor doesn't.
+            if (!path.starts_with("/dev/nvidia")) {
+                const auto mount = mount_in(process / "fdinfo" / at->path().filename());
+
+                if (!mount || !mounts_.contains(*mount))
+                    continue;
+            }
+            SharedFile *file = add_link(at->path(), path);
             if (file != nullptr && !has(file->mapped, pid) && !has(file->open, pid))
                 file->open.push_back(pid);
         }
@@ -296,15 +406,14 @@ private:
             return;
         const dev_t device = makedev(major_number, minor_number);
         const auto known = files_.find(FileId(device, inode));
-        const auto memory = memory_.find(device);
         SharedFile *file = nullptr;
         if (known != files_.end()) {
             file = &known->second;
-        } else if (memory != memory_.end() && memory->second) {
+        } else if (memory_.contains(device)) {
             std::string path;
 
             std::getline(words, path);
-            file = add(process / "map_files" / range, path);
+            file = add_link(process / "map_files" / range, path);
         }
         if (file != nullptr && !has(file->mapped, pid))
             file->mapped.push_back(pid);
@@ -339,11 +448,11 @@ private:
 
     const fs::path &proc_;
     std::map<FileId, SharedFile> files_;
-    std::map<dev_t, bool> memory_; ///< devices by whether they are file systems in memory
-    std::set<dev_t> secret_;       ///< those of them that are memfd_secret()'s
-    std::set<int> mounts_;         ///< ids of those that are in memory
+    std::set<dev_t> memory_; ///< devices of file systems in memory
+    std::set<dev_t> secret_; ///< those of them that are memfd_secret()'s
+    std::set<int> mounts_;   ///< ids of mounts of theirs
     std::set<dev_t> searched_;
-    std::set<std::string> namespaces_;
+    std::set<std::pair<std::string, std::string>> namespaces_; ///< with the root in each
     std::size_t names_ = 0;
 };
 

@@ -22,7 +22,12 @@ struct SharedFile {
 
 /// Of those with so many bytes and more, what nobody maps first, then the largest. Of other
 /// users' processes, root alone sees what they map. Reads what every process has open: some
-/// 100 ms for a thousand of them. It asks no file system that may wait for a server or a program.
+/// 100 ms for a thousand of them.
+///
+/// It asks no file system that may wait for a server or a program, nor an overlay of another user
+/// namespace, which may lie on one: what nobody has open in a /dev/shm that is reached over one,
+/// and that the reader sees nowhere else, is left out. So is what is in a tmpfs that is mounted
+/// nowhere any more, and what nobody has open below 256 folders.
 std::vector<SharedFile> shared_files(const std::filesystem::path &proc, std::uint64_t least);
 
 } // namespace umacct
