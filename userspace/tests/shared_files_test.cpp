@@ -166,8 +166,12 @@ TEST_F(SharedFiles, AFileThatTakesAnothersPlaceIsLeftAlone) {
 
     std::ofstream(file) << std::string(2 * mib, 'x');
     sandbox_.write("proc/self/mountinfo", "");
-    add_container(7, "999999 1 0:30 / /mnt rw - tmpfs x rw\n" + //
-                         mount_line(file, "fuse", "/mnt2"));
+
+    struct stat info {};
+
+    ASSERT_EQ(stat(file.c_str(), &info), 0);
+    add_container(7, fmt::format("999999 1 {}:{} / /mnt rw - tmpfs x rw\n", major(info.st_dev),
+                                 minor(info.st_dev)));
     opens(412, file, 999999);
     EXPECT_EQ(count(), 0U) << "fdinfo was that of the one before";
 }
