@@ -65,25 +65,26 @@ else
 fi
 
 # A length that the driver refuses only when it has tried, and that would wrap every sum above.
-cgroup_leaf top/vain
-start_in top/vain vain uvmtool
-vain_pid=$pid
-ask vain open
-before=$(account top peak)
-for _ in 1 2 3 4 5; do
-	ask vain pool_at 0x1000 0xfffc000000000000
-done
-is "a pool of nearly 2^64 bytes is in nobody's peak" "$(account top/vain peak) $(account top peak)" \
-	"$(account top/vain usage) $before"
+# Without the module the kernel of some versions logs it with a trace of the call.
 if [ -z "${OBSERVED:-}" ]; then
+	cgroup_leaf top/vain
+	start_in top/vain vain uvmtool
+	vain_pid=$pid
+	ask vain open
+	before=$(account top peak)
+	for _ in 1 2 3 4 5; do
+		ask vain pool_at 0x1000 0xfffc000000000000
+	done
+	is "a pool of nearly 2^64 bytes is in nobody's peak" \
+		"$(account top/vain peak) $(account top peak)" "$(account top/vain usage) $before"
 	limit top/vain --hard 16M
 	refusals=$(account top/vain refusals)
 	ask vain pool_at 0x1000 0xfffc000000000000
-	is "where there is a limit, it is refused for that, and counted" "$(account top/vain refusals)" \
-		$((refusals + 1))
+	is "where there is a limit, it is refused for that, and counted" \
+		"$(account top/vain refusals)" $((refusals + 1))
+	kill -KILL "$vain_pid"
+	gone "$vain_pid"
 fi
-kill -KILL "$vain_pid"
-gone "$vain_pid"
 
 cgroup_leaf top/gone
 start_in top/gone third uvmtool
