@@ -72,8 +72,8 @@ containerd_restarts() {
 }
 
 # By this umacct-device-plugin knows whether containerd has read what was set up.
-socket_is_newer() {
-	[ "$(find "$SOCKET" -newer /var/lib/umacct/setup/containerd.json)" ]
+socket_is_older() {
+	[ "$(find /var/lib/umacct/setup/containerd.json -newer "$SOCKET")" ]
 }
 
 # What is its own program, and its pause, of which every pod has one.
@@ -182,11 +182,12 @@ check "without umacct's settings a container prints its rights" [ "$(rights bare
 check "umacct sets containerd up" set_up_inside containerd $SETTINGS $SPEC
 check "what the administrator wrote in containerd's settings is still there" \
 	grep -qxF 'version = 2   # as the administrator has it' $SETTINGS
-check "containerd's socket is older than what umacct set up" fails socket_is_newer
+check "containerd's socket is older than what umacct set up" socket_is_older
 check "containerd starts with what umacct set up" containerd_restarts
-check "containerd's socket is newer than what umacct set up, once it has started again" socket_is_newer
+check "containerd's socket is no older than what umacct set up, once it has started again" \
+	fails socket_is_older
 check "a second setup changes nothing" set_up_inside containerd $SETTINGS $SPEC
-check "containerd's socket is newer than a second setup" socket_is_newer
+check "containerd's socket is no older than a second setup" fails socket_is_older
 is "containerd is set up" "$(umacct setup | sed -n 's/^containerd: \([^;]*\);.*/\1/p')" "set up"
 [ "$test_failed" -eq 0 ] || done_testing
 
