@@ -48,7 +48,9 @@ constexpr const char *some_settings = R"(version = 2
 )";
 
 std::string id_of(char digit) {
-    return std::string(64, digit);
+    std::string id(64, digit);
+
+    return id;
 }
 
 class SetupContainers : public test::ToolFixture {
