@@ -145,12 +145,11 @@ bool is_populated(const Cgroups &cgroups, const std::string &path) {
     return populated == events.end() || populated->second != 0;
 }
 
-/// Calls visit with the directory of a cgroup and of those below it, of so many at most, until it
-/// returns false.
-void visit_below(const Cgroups &cgroups, const std::string &path,
+/// Calls visit with the directory of a cgroup and of those below it, until it returns false, or
+/// most, which it takes them from, is 0.
+void visit_below(const Cgroups &cgroups, const std::string &path, std::size_t &most,
                  const std::function<bool(const std::filesystem::path &directory)> &visit) {
     std::vector<std::string> left{path};
-    std::size_t met = 1;
 
     while (!left.empty()) {
         const std::string each = std::move(left.back());
@@ -162,9 +161,9 @@ void visit_below(const Cgroups &cgroups, const std::string &path,
             continue;
         if (!visit(*directory))
             return;
-        for (const std::string &name : folders_in(*directory, ignored, most_below - met)) {
+        for (const std::string &name : folders_in(*directory, ignored, most)) {
             left.push_back(join_path(each, name));
-            ++met;
+            --most;
         }
     }
 }
@@ -412,19 +411,20 @@ private:
     }
 
     /// Whether a process came to a cgroup since it was killed. A tenant puts one there to have what
-    /// another of its processes took there look as if it were about to be freed.
-    bool was_refilled(const std::string &path, std::uint64_t id) const {
+    /// another of its processes took there look as if it were about to be freed. Where it made too
+    /// many cgroups to tell, that is taken for granted.
+    bool was_refilled(const std::string &path, std::uint64_t id) {
         const auto killed = killed_.find(id);
         bool found = false;
 
         if (killed == killed_.end())
             return false;
-        visit_below(cgroups_, path, [&](const std::filesystem::path &directory) {
+        visit_below(cgroups_, path, left_of_killed_, [&](const std::filesystem::path &directory) {
             found = std::ranges::any_of(processes_in(directory),
                                         [&](pid_t pid) { return !killed->second.contains(pid); });
             return !found;
         });
-        return found;
+        return found || left_of_killed_ == 0;
     }
 
     /// What tenants' groups hold besides those in them: a tenant moves its processes from one to
@@ -470,6 +470,7 @@ private:
     const Cgroups &cgroups_;
     const Guard *guard_;
     const KilledProcesses &killed_;
+    std::size_t left_of_killed_ = most_below;            ///< cgroups to look for new processes in
     std::unordered_map<std::uint64_t, Counted> counted_; ///< by the cgroup's id
     std::vector<Large> large_;
     std::vector<Holder> holders_;
@@ -723,9 +724,10 @@ void GuardHost::reclaim(const Guard::Action &action) const {
 void GuardHost::signal(const std::string &path) const {
     const Cgroups &cgroups = machine_.cgroups();
     const auto until = std::chrono::steady_clock::now() + signal_most;
+    std::size_t most = most_below;
     int first_error = 0;
 
-    visit_below(cgroups, path, [&](const std::filesystem::path &directory) {
+    visit_below(cgroups, path, most, [&](const std::filesystem::path &directory) {
         const int error = terminate(directory, until);
 
         first_error = first_error != 0 ? first_error : error;
@@ -745,9 +747,10 @@ void GuardHost::kill(const Guard::Action &action) {
 
     if (holder.kind == HolderKind::unit) {
         std::unordered_set<pid_t> &pids = killed_[holder.id];
+        std::size_t most = most_below;
 
         pids.clear();
-        visit_below(cgroups, holder.path, [&](const std::filesystem::path &directory) {
+        visit_below(cgroups, holder.path, most, [&](const std::filesystem::path &directory) {
             const std::vector<pid_t> more = processes_in(directory);
 
             pids.insert(more.begin(), more.end());

@@ -13,7 +13,7 @@
 
 namespace umacct {
 
-/// What is taken to answer whatever it is, or lies on.
+/// What is taken to answer, whatever file system it is.
 struct Trust {
     bool root = false;     ///< what is mounted at "/"
     bool overlays = false; ///< overlays, which may lie on a file system of a program

@@ -89,7 +89,7 @@ struct GuardPolicy {
     /// Also what no policy has to name: without it nobody can log in, or see what is wrong.
     bool protects(std::string_view path) const;
 
-    /// Whether it may name one below that path: true where only the cgroups' names would tell.
+    /// Whether it may protect a cgroup below that path; true where the cgroups' names decide that.
     bool may_protect_below(std::string_view path) const;
 
     bool operator==(const GuardPolicy &other) const = default;

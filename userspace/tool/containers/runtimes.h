@@ -51,12 +51,12 @@ const std::vector<Runtime> &all_runtimes();
 /// Somebody set it up, and didn't undo that.
 bool was_set_up(const Runtime &runtime, const std::filesystem::path &root);
 
-/// Its files are as they are to be, as far as they are ours. Who may not read them is told whether
-/// it was set up.
+/// Whether umacct's part of its files is as it should be. A caller that may not read the files only
+/// learns whether it was set up.
 bool is_set_up(const Runtime &runtime, const std::filesystem::path &root);
 
 /// Why containers that it makes now may not run the hook; empty where all of them do: its files are
-/// as they are to be, and it has read them.
+/// as they should be, and it has read them.
 std::string why_not_hooked(const Runtime &runtime, const std::filesystem::path &root);
 
 /// What setting it up, or undoing that, changes.
