@@ -145,6 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         // LXC's, LXD's and Incus's own, as a whole.
         Recorded{"/lxc.payload.t", "lxc", "t", OwnerKind::container},
         Recorded{"/lxc/t", "lxc", "t", OwnerKind::container},
+        Recorded{"/lxc/", nullptr, "", OwnerKind::unit},
         Recorded{"/tenant/lxc.payload.t", nullptr, "", OwnerKind::unit},
         Recorded{"/", nullptr, "", OwnerKind::unit}));
 

@@ -131,7 +131,7 @@ std::optional<Owner> lxc_container(std::string_view name, std::string_view path)
 
     if (parent == "/" && name.starts_with(payload) && name.size() > payload.size())
         name.remove_prefix(payload.size());
-    else if (parent != "/lxc" && parent != "/lxc.payload")
+    else if (name.empty() || (parent != "/lxc" && parent != "/lxc.payload"))
         return std::nullopt;
     Owner owner = make_owner(OwnerKind::container, "lxc", name);
     owner.name = name;
