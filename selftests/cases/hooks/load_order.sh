@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# long: also
 #
 # umacct and the driver may come and go in any order; from the moment both are
 # there every allocation is counted, and a count never survives its reason.
@@ -60,19 +61,23 @@ is "the frees of what was not counted leave nothing below nothing" "$(system_mem
 tell old exit
 gone "$old_pid"
 
+many=3
+[ -z "${CASE_LONG-}" ] || many=10
 cycles=0
-while [ $cycles -lt 10 ] && rmmod umacct && load umacct; do
+while [ $cycles -lt $many ] && rmmod umacct && load umacct; do
 	cycles=$((cycles + 1))
 done
-is "10 times unloaded and loaded" $cycles 10
-counts "after 10 cycles"
+is "$many times unloaded and loaded" $cycles $many
+counts "after $many cycles"
 
+many=2
+[ -z "${CASE_LONG-}" ] || many=5
 cycles=0
-while [ $cycles -lt 5 ] && unload_driver && load_driver; do
+while [ $cycles -lt $many ] && unload_driver && load_driver; do
 	cycles=$((cycles + 1))
 done
-is "the driver 5 times unloaded and reloaded" $cycles 5
-counts "after 5 cycles of the driver"
+is "the driver $many times unloaded and reloaded" $cycles $many
+counts "after $many cycles of the driver"
 # What a driver takes for itself is recorded for as long as it is there.
 unload_driver
 is "no record outlived its driver" "$(status_field records)" 0
