@@ -459,3 +459,15 @@ END
 echo 1 >$TRACING/events/kprobes/enable
 shapes tracefs
 echo 0 >$TRACING/events/kprobes/enable
+# As many probes as the observer has on the way of a page, without what it does there.
+echo >$TRACING/kprobe_events
+cat >>$TRACING/kprobe_events <<-END || stop "tracefs takes no kprobes"
+	p:alloc nvidia:nv_alloc_pages
+	r:alloc_return nvidia:nv_alloc_pages
+	p:free nvidia:nv_free_pages
+	p:heap_alloc nvidia:os_alloc_mem
+	p:heap_free nvidia:os_free_mem
+END
+echo 1 >$TRACING/events/kprobes/enable
+page probes
+echo 0 >$TRACING/events/kprobes/enable

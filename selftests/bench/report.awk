@@ -62,9 +62,9 @@ function charge_fixed(  one, each) {
 function scrape_known() {
 	return cell !~ /^arm64/
 }
-function observer_row(label, what) {
-	printf "  %-38s %+9d %+9d\n", label, added(what, "observer", "alloc"),
-		added(what, "observer", "free")
+function observer_row(label, what, variant) {
+	printf "  %-38s %+9d %+9d\n", label, added(what, variant, "alloc"),
+		added(what, variant, "free")
 }
 function verdict(good, text) {
 	printf "  %-4s %s\n", good ? "ok" : "MISS", text
@@ -96,8 +96,9 @@ END {
 	rows("512 pages in a block of 2 MiB", "1x2M")
 
 	printf "\n  %-38s %9s %9s\n", "BPF programs in the module's place", "allocate", "and free"
-	observer_row("1 page", "page")
-	observer_row("a managed chunk of 4 KiB", "chunk")
+	observer_row("1 page", "page", "observer")
+	observer_row("  its five probes as events of tracefs", "page", "probes")
+	observer_row("a managed chunk of 4 KiB", "chunk", "observer")
 
 	printf "\n  %-38s %9s %9s %9s\n", "a limit on each level, far away", "1 level",
 		"4 levels", "8 levels"
