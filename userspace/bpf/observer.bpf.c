@@ -44,10 +44,14 @@ struct uvm_mem_params {
 	__u64 mm;
 };
 
+/*
+ * Its memory is there from the start, 3 MiB: a cgroup whose ancestors have no accounts needs one for
+ * each level at once, and where interrupts are off meanwhile, as on arm64, the kernel's allocator of
+ * BPF has but a few dozen at hand.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, OBSERVER_ACCOUNTS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, struct observer_account);
 } accounts SEC(".maps");

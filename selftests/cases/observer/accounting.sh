@@ -94,6 +94,18 @@ nested() { # NAME LEVEL: of so many levels below the root, as the case's own is 
 	for _ in $(seq $(($2 - 2))); do nested_name=$nested_name/d; done
 	echo "$nested_name"
 }
+# Each first allocation makes 63 accounts, and must find room for all of them in one call.
+for branch in 1 2 3 4; do
+	cgroup_leaf "$(nested deep$branch 64)"
+	start_in "$(nested deep$branch 64)" "deep$branch"
+done
+for branch in 1 2 3 4; do
+	ask deep$branch alloc 4K 3
+	is "in branch $branch of 64 levels the first allocation counts on the deepest" \
+		"$(account "$(nested deep$branch 64)" system)" $((3 * 4 * KIB))
+	is "in branch $branch of 64 levels nothing is untracked" "$(status_field untracked_count)" 0
+	tell deep$branch exit
+done
 deepest=$(nested deep 64)
 cgroup_leaf "$deepest"
 start_in "$deepest" above
