@@ -45,9 +45,9 @@ struct uvm_mem_params {
 };
 
 /*
- * Its memory is there from the start, 3 MiB: a cgroup whose ancestors have no accounts needs one for
- * each level at once, and where interrupts are off meanwhile, as on arm64, the kernel's allocator of
- * BPF has but a few dozen at hand.
+ * The memory of this map, 3 MiB, is allocated when the observer begins. A cgroup whose ancestors
+ * have no accounts needs one for each level at once. Where interrupts are off meanwhile, as on arm64,
+ * the kernel's allocator for BPF can't get more than the few dozen that it keeps free.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
