@@ -694,8 +694,13 @@ watch_events() {
 	eventually listens "$watcher"
 }
 
-# The process has joined a netlink group: what happens from now on reaches it.
+# The process has joined a netlink group, or, where the observer answers, waits for its next look: what
+# happens from now on reaches it.
 listens() { # PID
+	if [ "$OBSERVED" ]; then
+		grep -q nanosleep "/proc/$1/wchan"
+		return
+	fi
 	awk -v pid="$1" '$2 == 16 && $3 % 4194304 == pid && $4 !~ /^0+$/ { found = 1 }
 		END { exit !found }' /proc/net/netlink
 }

@@ -61,8 +61,58 @@ struct cgroup {
 	struct cgroup *ancestors[];	/* and itself, by level */
 };
 
+typedef struct {
+	long counter;
+} atomic_long_t;
+
+enum zone_watermarks {
+	WMARK_LOW = 1,
+};
+
+enum zone_stat_item {
+	NR_FREE_PAGES,
+	NR_FREE_CMA_PAGES = 10,
+};
+
+enum node_stat_item {
+	NR_INACTIVE_FILE = 2,
+	NR_ACTIVE_FILE,
+	NR_SLAB_RECLAIMABLE_B = 5,
+	NR_KERNEL_MISC_RECLAIMABLE = 30,
+};
+
+struct zone {
+	unsigned long _watermark[2];
+	unsigned long watermark_boost;
+	struct pglist_data *zone_pgdat;
+	atomic_long_t vm_stat[1];
+};
+
+struct zoneref {
+	struct zone *zone;
+};
+
+struct zonelist {
+	struct zoneref _zonerefs[1];
+};
+
+struct pglist_data {
+	struct zonelist node_zonelists[1];	/* the first has the zones of all nodes */
+	unsigned long totalreserve_pages;
+	atomic_long_t vm_stat[1];
+};
+
+struct lruvec {
+	struct pglist_data *pgdat;
+};
+
+struct mem_cgroup_per_node {
+	struct lruvec lruvec;
+};
+
 struct mem_cgroup {
 	struct cgroup_subsys_state css;
+	struct mem_cgroup_per_node *nodeinfo[1];
 };
 
 enum cgroup_subsys_id {

@@ -21,11 +21,10 @@
 
 #include "hooks/bounds.h"
 #include "hooks/driver_versions.h"
+#include "hooks/nv_status.h"
 #include "observer.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-#define NV_OK			0
 
 /* UVM_CPU_CHUNK_ALLOC_FLAGS_ACCOUNT */
 #define CHUNK_FLAGS_ACCOUNT	2
@@ -45,7 +44,7 @@ struct uvm_mem_params {
 };
 
 /*
- * The memory of this map, 3 MiB, is allocated when the observer begins. A cgroup whose ancestors
+ * The memory of this map, 4 MiB, is allocated when the observer begins. A cgroup whose ancestors
  * have no accounts needs one for each level at once. Where interrupts are off meanwhile, as on arm64,
  * the kernel's allocator for BPF can't get more than the few dozen that it keeps free.
  */
@@ -83,6 +82,7 @@ struct {
  * @from: likewise; of a VA space its mapping, of a block from vmalloc() the code that asks for it
  * @kind: enum observer_kind
  * @managed: it makes a range of managed memory
+ * @block: how many pages each block of a request has; 0 where another one follows if it fails
  */
 struct observer_call {
 	__u64 bytes;
@@ -95,9 +95,24 @@ struct observer_call {
 	__u64 shortened;
 	__u64 from;
 	__u32 kind;
-	__u32 uvm;
-	__u32 charged;
-	__u32 managed;
+	__u32 block;
+	__u8 uvm;
+	__u8 charged;
+	__u8 managed;
+	__u8 unused[5];
+};
+
+/**
+ * struct last_failure - a request of a task's for which the driver had no memory
+ * @account: id, which it counts for
+ * @pages: how many it was for, in whole blocks; 0 if there is none
+ * @block: how many pages each block has
+ */
+struct last_failure {
+	__u64 account;
+	__u64 time_ns;
+	__u64 pages;
+	__u64 block;
 };
 
 /*
@@ -112,6 +127,7 @@ struct doing {
 	struct observer_call calls[OBSERVER_CALL_KINDS];
 	struct observer_call lot;
 	struct observer_record resizing;
+	struct last_failure failure;
 	__u32 under_way;
 	__u32 resizes;
 	__u32 starts;
@@ -188,9 +204,13 @@ struct {
 	__type(value, __u64);
 } runs SEC(".maps");
 
-/* The ids of a cgroup's ancestors by level, as there is no room on the stack. */
+/*
+ * What there is no room for on the stack: the ids of a cgroup's ancestors by level, and an account
+ * that is being made. Its other members stay 0.
+ */
 struct chain {
 	__u64 ids[OBSERVER_LEVEL_MAX + 1];
+	struct observer_account fresh;
 };
 
 struct {
@@ -327,6 +347,21 @@ static __always_inline struct mem_cgroup *active_memcg(struct task_struct *task)
 	return task->active_memcg;
 }
 
+/* NULL without the memory controller. */
+static __always_inline struct mem_cgroup *memcg_of(struct task_struct *task)
+{
+	const __u32 index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	void *css = NULL;
+
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return NULL;
+	bpf_probe_read_kernel(&css, sizeof(css),
+			      (void *)set + bpf_core_field_offset(struct css_set, subsys) +
+			      index * sizeof(css));
+	return css ? css - bpf_core_field_offset(struct mem_cgroup, css) : NULL;
+}
+
 static long put_one(__u32 index __attribute__((unused)), __u64 *id)
 {
 	struct observer_account *account = account_at(*id);
@@ -353,12 +388,15 @@ static __always_inline void account_offline(struct observer_account *account, __
 }
 
 /* Makes the account of one cgroup whose parent has one. */
-static __always_inline bool account_make(__u64 id, __u64 parent, __u32 level)
+static __always_inline bool account_make(struct observer_account *fresh, __u64 id, __u64 parent,
+					 __u32 level)
 {
-	struct observer_account fresh = { .parent = parent, .level = level, .refs = 1 };
 	struct observer_account *above;
 
-	if (bpf_map_update_elem(&accounts, &id, &fresh, BPF_NOEXIST))
+	fresh->parent = parent;
+	fresh->level = level;
+	fresh->refs = 1;
+	if (bpf_map_update_elem(&accounts, &id, fresh, BPF_NOEXIST))
 		return bpf_map_lookup_elem(&accounts, &id);
 	above = account_at(parent);
 	if (above)
@@ -412,7 +450,7 @@ static long make_one(__u32 index, struct way *way)
 	if (index > way->level || index > OBSERVER_LEVEL_MAX || !chain)
 		return 1;
 	id = chain->ids[index];
-	if (!account_at(id) && !account_make(id, way->id, index)) {
+	if (!account_at(id) && !account_make(&chain->fresh, id, way->id, index)) {
 		way->failed = 1;
 		return 1;
 	}
@@ -600,20 +638,35 @@ static __always_inline void account_uncharge(const struct observer_record *recor
 		account_put(parent);
 }
 
-static long fail_one(__u32 index __attribute__((unused)), __u64 *id)
+/* What is added on an account and on those above it. */
+struct failing {
+	__u64 id;
+	__u64 failures;
+	__u64 failed;
+};
+
+static long fail_one(__u32 index __attribute__((unused)), struct failing *failing)
 {
-	struct observer_account *account = account_at(*id);
+	struct observer_account *account = account_at(failing->id);
 
 	if (!account)
 		return 1;
-	add(&account->failures, 1);
-	*id = account->parent;
-	return !*id;
+	add(&account->failures, failing->failures);
+	add(&account->failed, failing->failed);
+	failing->id = account->parent;
+	return !failing->id;
 }
 
-static __always_inline void account_failed(__u64 id)
+static __noinline int account_failed(__u64 id, __u64 failures, __u64 failed)
 {
-	bpf_loop(OBSERVER_LEVEL_MAX + 1, fail_one, &id, 0);
+	struct failing failing = { .id = id, .failures = failures, .failed = failed };
+	struct observer_account *account = account_at(id);
+
+	/* Before the root: what readers miss there, they know to be lost. */
+	if (account)
+		add(&account->failed_local, failed);
+	bpf_loop(OBSERVER_LEVEL_MAX + 1, fail_one, &failing, 0);
+	return 0;
 }
 
 /* --- clients ------------------------------------------------------------------ */
@@ -810,16 +863,16 @@ static __always_inline struct observer_call *call_find(enum observer_call_of of)
 	return mine && (mine->under_way & 1U << of) ? &mine->calls[of] : NULL;
 }
 
-/* Takes the call out that has ended; there may be none. */
-static __always_inline bool call_take(enum observer_call_of of, struct observer_call *call)
+/* Takes the call out that has ended, and returns what its task is doing; NULL where there is none. */
+static __always_inline struct doing *call_take(enum observer_call_of of, struct observer_call *call)
 {
 	struct doing *mine = doing();
 
 	if (!mine || !(mine->under_way & 1U << of))
-		return false;
+		return NULL;
 	*call = mine->calls[of];
 	mine->under_way &= ~(1U << of);
-	return true;
+	return mine;
 }
 
 /* Where the driver has put the handle; 0 where nobody knows. */
@@ -843,20 +896,162 @@ static __always_inline void call_done(const struct observer_call *call, __u64 ha
 static __always_inline int call_end(enum observer_call_of of, bool done)
 {
 	struct observer_call call;
-	__u64 id;
 
-	if (!call_take(of, &call))
-		return 0;
-	if (done)
+	if (call_take(of, &call) && done)
 		call_done(&call, handle_of(&call));
-	else if (call.kind == OBSERVER_SYSTEM && account_of_current(call.uvm, &id))
-		account_failed(id);
 	return 0;
 }
 
 static __always_inline bool succeeded(struct pt_regs *ctx)
 {
 	return (__u32)PT_REGS_RC(ctx) == NV_OK;
+}
+
+/* --- what the driver has no memory for ------------------------------------------ */
+
+/* As many zones as are looked at. */
+#define ZONES			256
+
+/* So long a failed try may be the one before of the same request. */
+#define SAME_REQUEST_NS		10000000000ULL
+
+/* The way along the zones of the machine. */
+struct zones {
+	struct zoneref *at;
+	struct pglist_data *node;
+	__s64 pages;
+	__u64 cache;
+	__u64 objects;
+	__u64 low;
+};
+
+#define STATISTIC(of, kind, item)						\
+({										\
+	long value = 0;								\
+										\
+	bpf_probe_read_kernel(&value, sizeof(value),				\
+			      (void *)(of) +					\
+			      bpf_core_field_offset(*(of), vm_stat) +		\
+			      sizeof(value) * bpf_core_enum_value(enum kind, item)); \
+	value > 0 ? value : 0;							\
+})
+
+static long add_zone(__u32 index __attribute__((unused)), struct zones *zones)
+{
+	struct zoneref *at = zones->at;
+	struct zone *zone = BPF_CORE_READ(at, zone);
+	struct pglist_data *node;
+
+	if (!zone)
+		return 1;
+	zones->at = (void *)at + bpf_core_type_size(struct zoneref);
+	zones->pages += STATISTIC(zone, zone_stat_item, NR_FREE_PAGES) -
+			STATISTIC(zone, zone_stat_item, NR_FREE_CMA_PAGES);
+	zones->low += BPF_CORE_READ(zone, _watermark[WMARK_LOW]) +
+		      BPF_CORE_READ(zone, watermark_boost);
+	/* Those of a node follow each other. */
+	node = BPF_CORE_READ(zone, zone_pgdat);
+	if (node == zones->node)
+		return 0;
+	zones->node = node;
+	zones->pages -= BPF_CORE_READ(node, totalreserve_pages);
+	zones->cache += STATISTIC(node, node_stat_item, NR_ACTIVE_FILE) +
+			STATISTIC(node, node_stat_item, NR_INACTIVE_FILE);
+	zones->objects += STATISTIC(node, node_stat_item, NR_SLAB_RECLAIMABLE_B) +
+			  STATISTIC(node, node_stat_item, NR_KERNEL_MISC_RECLAIMABLE);
+	return 0;
+}
+
+static __always_inline __u64 less_what_stays(__u64 pages, __u64 low)
+{
+	return pages - (pages / 2 < low ? pages / 2 : low);
+}
+
+/* As the kernel computes MemAvailable, less what is free in CMA areas; 0 where nobody knows. */
+static __noinline __u64 available_now(struct mem_cgroup *memcg)
+{
+	struct zones zones = { 0 };
+	struct pglist_data *node;
+
+	node = BPF_CORE_READ(memcg, nodeinfo[0], lruvec.pgdat);
+	if (!node)
+		return 0;
+	zones.at = (void *)node + bpf_core_field_offset(*node, node_zonelists);
+	bpf_loop(ZONES, add_zone, &zones, 0);
+	zones.pages += less_what_stays(zones.cache, zones.low) +
+		       less_what_stays(zones.objects, zones.low);
+	return zones.pages > 0 ? (__u64)zones.pages << page_shift : 0;
+}
+
+static __always_inline __u64 pages_in(const struct observer_call *call)
+{
+	return (call->bytes - call->metadata) >> page_shift;
+}
+
+/*
+ * A request has failed when the driver had no memory for it in pages of any size: it tries smaller
+ * ones within the same call. Which call it is isn't known here. So a try counts as failed until one
+ * in smaller pages for as much follows.
+ */
+static __noinline int take_back_failure(struct doing *mine, __u64 pages, __u64 block)
+{
+	struct last_failure *last = &mine->failure;
+
+	if (last->pages && block < last->block && pages + last->block > last->pages &&
+	    bpf_ktime_get_boot_ns() - last->time_ns < SAME_REQUEST_NS)
+		account_failed(last->account, 0, -1ULL);
+	last->pages = 0;
+	return 0;
+}
+
+static __noinline int request_failed(const struct observer_call *call, bool no_memory)
+{
+	struct observer_failure *newest;
+	struct observer_account *account;
+	struct task_struct *task = current();
+	struct doing *mine = doing();
+	__u64 id;
+
+	account = account_of_current(call->uvm, &id);
+	if (!mine || !account)
+		return 0;
+	/* nvidia-uvm, too, asks for smaller chunks then: the last of them decides. */
+	no_memory = no_memory && call->block;
+	take_back_failure(mine, pages_in(call), call->block);
+	account_failed(id, call->kind == OBSERVER_SYSTEM, no_memory);
+	if (!no_memory)
+		return 0;
+	newest = &account->newest;
+	newest->time_ns = bpf_ktime_get_boot_ns();
+	newest->bytes = call->bytes;
+	newest->available = available_now(memcg_of(task));
+	newest->tgid = bpf_get_current_pid_tgid() >> 32;
+	__builtin_memcpy(newest->comm, task->comm, sizeof(newest->comm));
+	mine->failure.account = id;
+	mine->failure.time_ns = newest->time_ns;
+	mine->failure.pages = pages_in(call);
+	mine->failure.block = call->block;
+	return 0;
+}
+
+/* Of the driver's memory in pages. */
+static __always_inline int pages_end(struct pt_regs *ctx, enum observer_call_of of)
+{
+	const __u32 status = PT_REGS_RC(ctx);
+	struct observer_call call;
+	struct doing *mine;
+
+	mine = call_take(of, &call);
+	if (!mine)
+		return 0;
+	if (status == NV_OK) {
+		call_done(&call, handle_of(&call));
+		if (mine->failure.pages)
+			take_back_failure(mine, pages_in(&call), call.block);
+	} else if (call.kind != OBSERVER_DRIVER) {
+		request_failed(&call, status == NV_ERR_NO_MEMORY);
+	}
+	return 0;
 }
 
 /* --- nvidia.ko ---------------------------------------------------------------- */
@@ -893,8 +1088,8 @@ int alloc_pages_entry(struct pt_regs *ctx)
 	const __u32 count = PT_REGS_PARM2(ctx);
 	__u64 third = PT_REGS_PARM3(ctx), fourth = PT_REGS_PARM4(ctx);
 	const struct series *series = driver(false);
-	__u64 page_size, pages = count, block;
-	struct observer_call call = { 0 };
+	struct observer_call call = { .block = 1 };
+	__u64 page_size, pages = count;
 	struct doing *mine;
 	__u8 contiguous;
 
@@ -916,8 +1111,8 @@ int alloc_pages_entry(struct pt_regs *ctx)
 	if (contiguous && count) {
 		pages = power_of_two(pages);
 	} else if (!contiguous && page_size >> page_shift > 1) {
-		block = power_of_two(((page_size - 1) >> page_shift) + 1);
-		pages = (pages + block - 1) & ~(block - 1);
+		call.block = power_of_two(((page_size - 1) >> page_shift) + 1);
+		pages = (pages + call.block - 1) & ~(call.block - 1ULL);
 	}
 	call.bytes = pages << page_shift;
 	mine = doing_from_now();
@@ -934,7 +1129,7 @@ SEC("kprobe")
 int alloc_pages_return(struct pt_regs *ctx)
 {
 	ran(ctx);
-	return call_end(OBSERVER_CALL_ALLOC, succeeded(ctx));
+	return pages_end(ctx, OBSERVER_CALL_ALLOC);
 }
 
 /* Just before the pages go, so that the handle can't be another's yet. */
@@ -1727,20 +1922,9 @@ int assign_return(struct pt_regs *ctx)
 /* Has the kernel's memory controller somebody to charge? It has not, for its root. */
 static __always_inline bool memcg_charges(struct task_struct *task)
 {
-	const __u32 index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	struct mem_cgroup *memcg = active_memcg(task);
-	struct cgroup_subsys_state *css = NULL;
-	struct css_set *set;
+	struct mem_cgroup *memcg = active_memcg(task) ?: memcg_of(task);
 
-	if (memcg)
-		return BPF_CORE_READ(memcg, css.parent);
-	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
-		return false;
-	set = BPF_CORE_READ(task, cgroups);
-	bpf_probe_read_kernel(&css, sizeof(css),
-			      (void *)set + bpf_core_field_offset(struct css_set, subsys) +
-			      index * sizeof(css));
-	return css && BPF_CORE_READ(css, parent);
+	return memcg && BPF_CORE_READ(memcg, css.parent);
 }
 
 SEC("kprobe")
@@ -1753,6 +1937,7 @@ int chunk_entry(struct pt_regs *ctx)
 		.bytes = size,
 		.kind = OBSERVER_MANAGED,
 		.uvm = true,
+		.block = size <= 1U << page_shift,
 	};
 
 	ran(ctx);
@@ -1771,7 +1956,7 @@ SEC("kprobe")
 int chunk_return(struct pt_regs *ctx)
 {
 	ran(ctx);
-	return call_end(OBSERVER_CALL_CHUNK, succeeded(ctx));
+	return pages_end(ctx, OBSERVER_CALL_CHUNK);
 }
 
 SEC("kprobe")
@@ -1789,6 +1974,7 @@ int pool_entry(struct pt_regs *ctx)
 	struct observer_call call = {
 		.out = PT_REGS_PARM2(ctx),
 		.uvm = true,
+		.block = 1,
 	};
 	__u64 page;
 
@@ -1811,7 +1997,7 @@ SEC("kprobe")
 int pool_return(struct pt_regs *ctx)
 {
 	ran(ctx);
-	return call_end(OBSERVER_CALL_POOL, succeeded(ctx));
+	return pages_end(ctx, OBSERVER_CALL_POOL);
 }
 
 /* --- what is the driver's own ------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* Rises with each change below: maps of another version that are pinned can't be read. */
-#define OBSERVER_VERSION	4
+#define OBSERVER_VERSION	5
 
 /* As deep as the module's: what is in cgroups further down counts for the one of that level. */
 #define OBSERVER_LEVEL_MAX	64
@@ -53,13 +53,34 @@ enum observer_kind {
 };
 
 /**
+ * struct observer_failure - a request for which the driver had no memory
+ * @time_ns: on the clock that counts from the machine's start
+ * @bytes: what it would have taken
+ * @available: what was available then; 0 where that isn't known
+ * @tgid: in the initial pid namespace
+ *
+ * Where two tasks write one at the same time, it may have some of both.
+ */
+struct observer_failure {
+	__u64 time_ns;
+	__u64 bytes;
+	__u64 available;
+	__u32 tgid;
+	__u32 unused;
+	char comm[16];
+};
+
+/**
  * struct observer_account - what is counted for a cgroup other than the root; the key is its id
  * @parent: id of the account above; 0 for the root
  * @level: depth below the root
  * @offline: the cgroup was removed, and memory is held for it yet
  * @refs: of live records and of accounts below, and one while the cgroup is there
+ * @failures: tries for which the driver had no memory
+ * @failed: requests for which it had none in pages of any size
+ * @newest: of @failed_local
  *
- * @local is without the cgroups below, the rest with them.
+ * @local and @failed_local are without the cgroups below, the rest with them.
  */
 struct observer_account {
 	__u64 parent;
@@ -75,8 +96,11 @@ struct observer_account {
 	__u64 allocs;
 	__u64 frees;
 	__u64 failures;
+	__u64 failed;
+	__u64 failed_local;
 	__u64 alloc_time_ns;
 	__u64 alloc_time_max_ns;
+	struct observer_failure newest;
 };
 
 /**

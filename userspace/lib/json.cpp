@@ -11,6 +11,7 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/host/clock.h"
 #include "lib/module/value_fields.h"
 
 namespace umacct {
@@ -20,14 +21,6 @@ namespace {
 /// Empty text means that there is none.
 std::optional<std::string_view> text_or_none(const std::string &text) {
     return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
-}
-
-std::uint64_t now_ns(clockid_t clock) {
-    timespec now{};
-
-    clock_gettime(clock, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 /// From nanoseconds since 1970.

@@ -68,9 +68,9 @@ TEST_F(Doctor, AHealthyMachine) {
 
 TEST_F(Doctor, RequestsThatFailedAreTold) {
     fake_.accounts = {{.id = sandbox_.add_cgroup("/"), .path = "/"}};
-    expect("requests", "ok", "memory for each request since umacct was loaded", 0);
+    expect("requests", "ok", "memory for each request since umacct began to count", 0);
     fake_.accounts[0].failed = 3;
-    expect("requests", "warn", "no memory for 3 requests since umacct was loaded", 0);
+    expect("requests", "warn", "no memory for 3 requests since umacct began to count", 0);
 
     constexpr std::int64_t second = 1000;
     const std::int64_t now = std::time(nullptr) * second;

@@ -286,5 +286,27 @@ TEST(StandIn, AnswersUntilTheModuleIsThere) {
     EXPECT_EQ(asked, 1) << "no more from then on";
 }
 
+TEST(StandIn, EventsEndWhenTheModuleIsLoaded) {
+    test::FakeModule module;
+    test::FakeModule other;
+    const Received<Payload> nothing{.events = {}, .none = true};
+
+    other.to_receive.assign(1000, nothing);
+    module.to_receive = {{.events = {encode(Event{.sequence = 1})}}};
+    Module answers(until_loaded(other.connect(), [&module] { return module.connect(); }));
+    answers.subscribe();
+    EXPECT_TRUE(other.subscribed);
+    bool gone = false;
+    for (int tries = 0; tries < 900 && !gone; ++tries) {
+        gone = answers.receive(std::chrono::milliseconds(0)).gone;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(gone);
+    EXPECT_FALSE(module.subscribed);
+    answers.subscribe();
+    EXPECT_TRUE(module.subscribed);
+    EXPECT_EQ(answers.receive(std::chrono::milliseconds(0)).events.size(), 1U);
+}
+
 } // namespace
 } // namespace umacct

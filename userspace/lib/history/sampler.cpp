@@ -7,6 +7,7 @@
 
 #include "lib/arithmetic.h"
 #include "lib/error.h"
+#include "lib/host/clock.h"
 #include "lib/owners/owner.h"
 
 namespace umacct::history {
@@ -55,10 +56,7 @@ std::uint64_t cache_of(const Cgroups &cgroups, const std::string &path) {
 } // namespace
 
 std::int64_t milliseconds_of(clockid_t clock) {
-    timespec time{};
-
-    clock_gettime(clock, &time);
-    return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
+    return static_cast<std::int64_t>(now_ns(clock) / 1'000'000);
 }
 
 Sampler::Sampler(Connection &connection, const std::filesystem::path &proc,

@@ -33,24 +33,29 @@ public:
         transport_->subscribe();
     }
 
+    /// The module's events are others, with numbers of their own.
     Received<Payload> receive(std::chrono::milliseconds timeout) override {
+        if (look_for_module())
+            return {.events = {}, .gone = true};
         return transport_->receive(timeout);
     }
 
 private:
     using Clock = std::chrono::steady_clock;
 
-    void look_for_module() {
+    /// Whether it was found just now.
+    bool look_for_module() {
         if (!connect_ || Clock::now() < ask_at_)
-            return;
+            return false;
         ask_at_ = Clock::now() + ask_interval;
         try {
             transport_ = connect_();
             connect_ = {};
         } catch (const Error &) {
             // It isn't there yet, and until then nothing is lost.
-            return;
+            return false;
         }
+        return true;
     }
 
     std::unique_ptr<Transport> transport_;

@@ -21,8 +21,8 @@ template <class T>
 struct Received {
     std::vector<T> events;
     bool overrun = false; ///< this reader was too slow: events were dropped
-    bool gone = false;    ///< the module was unloaded
-    bool none = false;    ///< nothing came in that time
+    bool gone = false; ///< the module was unloaded, or loaded, and who wants more subscribes anew
+    bool none = false; ///< nothing came in that time
 };
 
 class Transport {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 #include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/host/cgroup.h"
+#include "lib/host/clock.h"
 #include "lib/host/file_descriptor.h"
 #include "lib/host/library.h"
 #include "lib/host/meminfo.h"
@@ -316,6 +318,32 @@ public:
 
     std::size_t client_count() const { return clients_.size(); }
 
+    const AccountRows &rows() const { return rows_; }
+
+    /// The id of the account that what an account holds is shown on: its own while its cgroup is
+    /// there, then its nearest ancestor's.
+    std::uint64_t owner_of(std::uint64_t id) const {
+        for (int depth = 0; depth <= OBSERVER_LEVEL_MAX; ++depth) {
+            const auto row = rows_.find(id);
+
+            if (row == rows_.end())
+                break;
+            if (row->second.parent == 0 || (row->second.offline == 0 && path_of(id)))
+                return id;
+            id = row->second.parent;
+        }
+        return OBSERVER_ROOT_ID;
+    }
+
+    /// Empty when the cgroup is gone.
+    std::optional<std::string> path_of(std::uint64_t id) const {
+        const auto known = paths_.find(id);
+
+        if (known != paths_.end())
+            return known->second;
+        return paths_[id] = find_path(id);
+    }
+
 private:
     /// By now: an account may have been made since the rows were read.
     bool is_over(std::uint64_t id) const {
@@ -341,30 +369,6 @@ private:
                 map_erase(maps_.at().clients, row.first);
             return over;
         });
-    }
-
-    /// The id of the account that what an account holds is shown on: its own while its cgroup is
-    /// there, then its nearest ancestor's.
-    std::uint64_t owner_of(std::uint64_t id) const {
-        for (int depth = 0; depth <= OBSERVER_LEVEL_MAX; ++depth) {
-            const auto row = rows_.find(id);
-
-            if (row == rows_.end())
-                break;
-            if (row->second.parent == 0 || (row->second.offline == 0 && path_of(id)))
-                return id;
-            id = row->second.parent;
-        }
-        return OBSERVER_ROOT_ID;
-    }
-
-    /// Empty when the cgroup is gone.
-    std::optional<std::string> path_of(std::uint64_t id) const {
-        const auto known = paths_.find(id);
-
-        if (known != paths_.end())
-            return known->second;
-        return paths_[id] = find_path(id);
     }
 
     std::optional<std::string> find_path(std::uint64_t id) const {
@@ -405,6 +409,7 @@ private:
         account.allocs = row.allocs;
         account.frees = row.frees;
         account.failures = row.failures;
+        account.failed = row.failed;
         account.alloc_time_ns = row.alloc_time_ns;
         account.alloc_time_max_ns = row.alloc_time_max_ns;
         return account;
@@ -504,7 +509,108 @@ private:
     Leaked leaked_{}; ///< calls whose end nobody saw
 };
 
+/// The requests that fail from now on, as events. An account keeps how many of its requests failed,
+/// and the newest of them: so one that fails over and over takes nothing from what another one has
+/// to tell, and each reader has them all.
+class Failures {
+public:
+    Failures(const Maps &maps, const View &view)
+        : since_(maps.totals().since_ns), at_root_(maps.totals().root.failed), begin_(at_root_) {
+        for (const auto &[id, row] : view.rows())
+            told_[id] = row.failed_local;
+    }
+
+    /// Which observer they are of.
+    std::uint64_t since() const { return since_; }
+
+    /// The number of the newest event.
+    std::uint64_t sent() const { return sent_; }
+
+    /// Those that are to be told by now.
+    std::vector<Event> look(const Maps &maps, const Cgroups &cgroups) {
+        const std::uint64_t at_root = maps.totals().root.failed;
+        std::vector<Event> events;
+
+        if (std::exchange(at_root_, at_root) == at_root && waiting_.empty())
+            return events;
+        // After the root: no account has less of it then.
+        const View view(maps, cgroups);
+        const auto now = Clock::now();
+        std::map<std::uint64_t, Clock::time_point> waiting;
+        std::map<std::uint64_t, std::uint64_t> told;
+        std::uint64_t untold = 0;
+
+        for (const auto &[id, row] : view.rows()) {
+            // What was told may have been taken back since.
+            std::uint64_t &before = told[id] =
+                std::min<std::uint64_t>(told_.contains(id) ? told_[id] : 0, row.failed_local);
+            const std::uint64_t count = row.failed_local - before;
+
+            if (count == 0)
+                continue;
+            const auto first = waiting_.contains(id) ? waiting_[id] : now;
+            if (now - first < settles) {
+                waiting[id] = first;
+                untold += count;
+                continue;
+            }
+            before = row.failed_local;
+            total_ += count;
+            events.push_back(event(view, id, row.newest, count));
+        }
+        waiting_ = std::move(waiting);
+        told_ = std::move(told);
+        number(events, without(without(at_root, begin_), total_ + untold));
+        return events;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    /// Whether a try was a request's last one shows when the next doesn't follow.
+    static constexpr std::chrono::seconds settles{1};
+
+    static Event event(const View &view, std::uint64_t id, const observer_failure &newest,
+                       std::uint64_t count) {
+        Event event;
+
+        event.type = UMACCT_EVENT_FAILED;
+        event.time_ns = since_epoch(newest.time_ns);
+        event.account_id = view.owner_of(id);
+        event.path = view.path_of(event.account_id).value_or("/");
+        event.pid = newest.tgid;
+        event.comm.assign(newest.comm, strnlen(newest.comm, sizeof(newest.comm)));
+        event.size = newest.bytes;
+        event.usage = newest.available;
+        event.count = count;
+        return event;
+    }
+
+    static std::uint64_t since_epoch(std::uint64_t since_start) {
+        return now_ns(CLOCK_REALTIME) - without(now_ns(CLOCK_BOOTTIME), since_start);
+    }
+
+    /// What went with its account before it was told is a gap.
+    void number(std::vector<Event> &events, std::uint64_t lost) {
+        sent_ += without(lost, lost_);
+        lost_ = std::max(lost_, lost);
+        for (Event &event : events)
+            event.sequence = ++sent_;
+    }
+
+    std::uint64_t since_;
+    std::uint64_t at_root_; ///< failed requests of all, as it was read before
+    std::uint64_t begin_;   ///< the same, when this began
+    std::uint64_t total_ = 0;
+    std::uint64_t sent_ = 0;
+    std::uint64_t lost_ = 0;
+    std::map<std::uint64_t, std::uint64_t> told_;        ///< of each account
+    std::map<std::uint64_t, Clock::time_point> waiting_; ///< since when one has something to tell
+};
+
 class Observer : public Transport {
+    using Clock = std::chrono::steady_clock;
+
 public:
     explicit Observer(OpenMaps open) : open_(std::move(open)) {}
 
@@ -547,12 +653,45 @@ public:
         return false;
     }
 
-    /// Events are of limits, and it has none.
-    void subscribe() override { refuse(); }
+    void subscribe() override {
+        const auto maps = open_();
 
-    Received<Payload> receive(std::chrono::milliseconds /*timeout*/) override { refuse(); }
+        failures_.emplace(*maps, View(*maps, cgroups_));
+    }
+
+    Received<Payload> receive(std::chrono::milliseconds timeout) override {
+        constexpr std::chrono::seconds slice{1};
+        Received<Payload> received;
+
+        if (timeout >= std::chrono::milliseconds::zero())
+            return receive_within(timeout);
+        do
+            received = receive_within(slice);
+        while (received.none);
+        return received;
+    }
 
 private:
+    /// Nobody says that something failed: it is looked for.
+    Received<Payload> receive_within(std::chrono::milliseconds timeout) {
+        constexpr Clock::duration look_interval = std::chrono::milliseconds(100);
+        const auto end = Clock::now() + timeout;
+        const auto maps = open_();
+        Received<Payload> received;
+
+        received.gone = !failures_ || failures_->since() != maps->totals().since_ns;
+        while (!received.gone) {
+            for (const Event &event : failures_->look(*maps, cgroups_))
+                received.events.push_back(encode(event));
+            const auto left = end - Clock::now();
+            received.none = received.events.empty();
+            if (!received.none || left <= Clock::duration::zero())
+                break;
+            std::this_thread::sleep_for(std::min<Clock::duration>(look_interval, left));
+        }
+        return received;
+    }
+
     Status status(const Maps &maps) const {
         const observer_totals totals = maps.totals();
         const View view(maps, cgroups_);
@@ -578,6 +717,7 @@ private:
         status.accounts = static_cast<std::uint32_t>(view.account_count());
         status.clients = static_cast<std::uint32_t>(view.client_count());
         status.available = available();
+        status.events_sent = failures_ ? failures_->sent() : 0;
         add_hooks(status, maps);
         add_drivers(status, totals);
         return status;
@@ -654,6 +794,7 @@ private:
 
     OpenMaps open_;
     Cgroups cgroups_;
+    std::optional<Failures> failures_; ///< empty until somebody subscribes
 };
 
 /// What is pinned at the time: another one may have been begun, or none be there.

@@ -58,8 +58,7 @@ Diagnosis diagnose(Connection &connection, const Machine &machine) {
         at.status = connection.module().status();
         if (at.status->has(UMACCT_STATUS_OBSERVER))
             made.absence = report_absence(Error(Failure::missing, ""), made.found);
-        else
-            at.failed = failed_requests(connection.module(), machine);
+        at.failed = failed_requests(connection.module(), machine);
     } catch (const Error &error) {
         made.absence = report_absence(error, made.found);
     }

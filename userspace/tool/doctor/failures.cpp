@@ -55,9 +55,10 @@ void check_failures(const Examined &at, Findings &found) {
     if (!failures) {
         found.warn_unless(
             *at.failed == 0, check,
-            *at.failed == 0 ? "the driver had memory for each request since umacct was loaded"
-                            : fmt::format("the driver had no memory for {} since umacct was loaded",
-                                          requests(*at.failed)),
+            *at.failed == 0
+                ? "the driver had memory for each request since umacct began to count"
+                : fmt::format("the driver had no memory for {} since umacct began to count",
+                              requests(*at.failed)),
             fmt::format("{}; with umacctd's history, root sees when it was", hint),
             {{"failed", *at.failed}});
         return;

@@ -63,8 +63,10 @@ public:
             for (const std::string &step : steps)
                 take_step(step);
             if (batch.gone)
-                throw Error(Failure::missing, "the umacct kernel module was unloaded",
-                            "watch again when it is loaded");
+                throw Error(Failure::missing,
+                            "there are no more events: the umacct kernel module was loaded or "
+                            "unloaded",
+                            "watch again");
             if (overrun && batch.events.empty() && !batch.overrun) {
                 count_lost(module_.status().events_sent);
                 overrun = false;
