@@ -225,6 +225,12 @@ static const struct series known_series[] = KNOWN_SERIES;
 /* What is known of nvidia.ko and of nvidia-uvm.ko; without layouts where nothing is. */
 struct series drivers[2];
 
+/*
+ * Of a function that isn't static the verifier looks at the code once; of one that is, again at each
+ * place that calls it, in each program.
+ */
+#define APART_VERIFIED __noinline
+
 /* Of the kernel's pages. */
 const volatile __u32 page_shift;
 
@@ -657,7 +663,7 @@ static long fail_one(__u32 index __attribute__((unused)), struct failing *failin
 	return !failing->id;
 }
 
-static __noinline int account_failed(__u64 id, __u64 failures, __u64 failed)
+APART_VERIFIED int account_failed(__u64 id, __u64 failures, __u64 failed)
 {
 	struct failing failing = { .id = id, .failures = failures, .failed = failed };
 	struct observer_account *account = account_at(id);
@@ -709,7 +715,9 @@ static __always_inline void client_charge(struct observer_record *record)
 
 static __always_inline void client_uncharge(const struct observer_record *record)
 {
-	struct observer_client *client = bpf_map_lookup_elem(&clients, &record->client);
+	/* 6.1 takes no key from elsewhere than the stack and maps. */
+	const struct observer_client_key key = record->client;
+	struct observer_client *client = bpf_map_lookup_elem(&clients, &key);
 
 	if (!client)
 		return;
@@ -725,30 +733,31 @@ static __always_inline void client_uncharge(const struct observer_record *record
 		return;
 	/* The usual end: a process that exits closes the driver. Readers find the rest. */
 	if ((current()->flags & PF_EXITING) &&
-	    bpf_get_current_pid_tgid() >> 32 == record->client.tgid)
-		bpf_map_delete_elem(&clients, &record->client);
+	    bpf_get_current_pid_tgid() >> 32 == key.tgid)
+		bpf_map_delete_elem(&clients, &key);
 }
 
 /* --- records ------------------------------------------------------------------ */
 
 /* Where each counted what it did; the record's handle may be another's by now. */
-static __noinline void settle(const struct observer_record *record)
+APART_VERIFIED int settle(const struct observer_record *record)
 {
 	struct observer_totals *t = all();
 
-	if (!t)
-		return;
+	if (!t || !record)
+		return 0;
 	add(&t->records, -1ULL);
 	if (record->kind == OBSERVER_DRIVER) {
 		add(&t->driver_usage, -record->bytes);
-		return;
+		return 0;
 	}
 	if (record->client.tgid)
 		client_uncharge(record);
 	account_uncharge(record);
+	return 0;
 }
 
-static __noinline int forget(__u64 handle)
+APART_VERIFIED int forget(__u64 handle)
 {
 	struct observer_record *found = bpf_map_lookup_elem(&records, &handle);
 	struct observer_record record;
@@ -762,20 +771,19 @@ static __noinline int forget(__u64 handle)
 	return 1;
 }
 
-static __noinline int remember(const struct observer_call *call, __u64 handle)
+APART_VERIFIED int remember(const struct observer_call *call, __u64 handle)
 {
-	struct observer_record record = {
-		.bytes = call->bytes,
-		.metadata = call->metadata,
-		.kind = call->kind,
-		.charged = call->charged,
-	};
+	struct observer_record record = { 0 };
 	struct observer_totals *t = all();
 	struct observer_account *account;
 	struct task_struct *task;
 
-	if (!t)
+	if (!t || !call)
 		return 0;
+	record.bytes = call->bytes;
+	record.metadata = call->metadata;
+	record.kind = call->kind;
+	record.charged = call->charged;
 	if (call->kind == OBSERVER_DRIVER) {
 		raise(&t->driver_peak, __sync_fetch_and_add(&t->driver_usage, call->bytes) +
 				       call->bytes);
@@ -1004,7 +1012,7 @@ static __noinline int take_back_failure(struct doing *mine, __u64 pages, __u64 b
 	return 0;
 }
 
-static __noinline int request_failed(const struct observer_call *call, bool no_memory)
+APART_VERIFIED int request_failed(const struct observer_call *call, bool no_memory)
 {
 	struct observer_failure *newest;
 	struct observer_account *account;
@@ -1012,8 +1020,10 @@ static __noinline int request_failed(const struct observer_call *call, bool no_m
 	struct doing *mine = doing();
 	__u64 id;
 
+	if (!mine || !call)
+		return 0;
 	account = account_of_current(call->uvm, &id);
-	if (!mine || !account)
+	if (!account)
 		return 0;
 	/* nvidia-uvm, too, asks for smaller chunks then: the last of them decides. */
 	no_memory = no_memory && call->block;
@@ -1639,7 +1649,7 @@ int kvrealloc_entry(struct pt_regs *ctx)
  * Gives up what was counted for a block before it was resized, or puts it back where the block
  * stays as it was. A function of its own: the stack has no room for its record and the caller's.
  */
-static __noinline int resized(__u64 before, bool stays)
+APART_VERIFIED int resized(__u64 before, bool stays)
 {
 	struct doing *mine = doing();
 	struct observer_record record;
@@ -1783,7 +1793,7 @@ static long count_lot(__u32 index __attribute__((unused)), struct lots *lots)
 	return 0;
 }
 
-static __noinline int count_groups(__u64 at, __u64 wanted)
+APART_VERIFIED int count_groups(__u64 at, __u64 wanted)
 {
 	struct lots lots = { .space = at, .wanted = wanted };
 
