@@ -51,6 +51,73 @@ unexpected() {
 	grep -v -F -f "$results.expected"
 }
 
+# The processes of the case: it is a session of its own.
+session() {
+	cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$case_pid" '
+	{
+		pid = $1
+		sub(/.*\) /, "")
+		if ($4 == session && $1 != "Z")
+			print pid
+	}'
+}
+
+# What each of them runs, and what that waits for.
+tell_of_session() {
+	for session_pid in $(session); do
+		echo "# $session_pid, in $(cat "/proc/$session_pid/wchan"):" \
+			"$(tr '\0\n' '  ' <"/proc/$session_pid/cmdline" | cut -c 1-160)"
+	done 2>/dev/null
+}
+
+kill_session() { # [ALL-BUT-THIS-PID]
+	for session_pid in $(session); do
+		[ "$session_pid" = "${1-}" ] || kill -KILL "$session_pid" 2>/dev/null
+	done
+}
+
+ends_within() { # SECONDS
+	timeout "$1" head -n 1 <&9 >"$results.end" 2>/dev/null
+	[ -s "$results.end" ]
+}
+
+# Ends a case that takes longer than it may. Its shell heeds that when the command that it waits for is over. If
+# that takes a tenth of the case's time, what the shell runs is killed, and the shell has as long again to clean up.
+watch_case() {
+	ends_within "$CASE_TIMEOUT" && return
+	read -r case_pid <"$results.pid"
+	{
+		echo "not ok - the case ends within $CASE_TIMEOUT s"
+		tell_of_session
+	} >"$results.late"
+	kill "$case_pid"
+	ends_within "$grace" || {
+		kill_session "$case_pid"
+		ends_within "$grace"
+	} || {
+		echo "# it did not clean up within $grace s" >>"$results.late"
+		kill_session
+		ends_within "$grace"
+	}
+	kill_session
+}
+grace=$(((CASE_TIMEOUT + 9) / 10))
+
+# run_case FILE: sets code.
+run_case() {
+	: >"$results.late"
+	watch_case &
+	# shellcheck disable=SC2016 # expands in the inner shell
+	sh -c 'echo "$$" >"$1" && exec setsid sh "$0"' "$1" "$results.pid" >"$results" 2>&1 </dev/null 9>&-
+	code=$?
+	echo ended >&9
+	wait
+	cat "$results.late" >>"$results"
+}
+
+mkfifo "$results.fifo" || exit 1
+exec 9<>"$results.fifo"
+
 number=0
 failed=0
 for path in "$@"; do
@@ -58,8 +125,7 @@ for path in "$@"; do
 	name=${path#"$dir"/cases/}
 	start=$(date +%s)
 	trouble_before=$(trouble | wc -l)
-	timeout "$CASE_TIMEOUT" sh "$path" >"$results" 2>&1 </dev/null
-	code=$?
+	run_case "$path"
 	trouble | tail -n "+$((trouble_before + 1))" | unexpected >"$results.trouble"
 	sed 's/^/not ok - the kernel says: /' "$results.trouble" >>"$results"
 	sed 's/^/    /' "$results"
