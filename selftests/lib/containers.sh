@@ -135,20 +135,25 @@ at_once=5
 
 # many RUNTIME: runs $MANY_OF containers, some at once, and kills every fourth while it starts: once it
 # has a cgroup. The case has many_run NAME, which runs one whose limit is $LIMIT; many_cgroup NAME,
-# which prints the name of its cgroup, in $MANY, or nothing yet; and many_end NAME, after which the
-# runtime knows no more of it.
+# which prints the name of its cgroup, in $MANY, or nothing yet; and many_end NAME..., after which the
+# runtime knows no more of those that were killed.
 many() {
 	many_of="$MANY_OF containers of $1"
 	account_for_all
 	many_accounts=$(accounts)
-	killed=0
+	many_killed=
+	many_late=
+	many_struck=0
 	cgroup_make "$MANY"
 	start_many
+	is "none of $many_of takes longer than $PATIENCE s" "$many_late" ""
 	check "of $many_of, some at once and some killed in start-up, none was given more" none_above
 	check "$many_of, of which $at_once ran at once, never held more than so many limits" \
 		[ "$(account "$MANY" peak)" -le $((at_once * LIMIT * MIB)) ]
-	diag "$(all_that_ran) of them came to an end, $killed were killed"
+	killed=$(echo "$many_killed" | wc -w)
+	diag "$(all_that_ran) of them came to an end, $killed were killed, with $many_struck processes of $1"
 	check "some of $many_of were killed" [ "$killed" -ge $((MANY_OF / 5)) ]
+	check "processes of $1 itself were killed with those of $many_of" [ "$many_struck" -ge "$killed" ]
 	check "those of $many_of that weren't killed ran" [ "$(all_that_ran)" -ge $((MANY_OF * 3 / 4)) ]
 	check "what the killed ones of $many_of left is removed" eventually tidy_up
 	cgroup_remove "$(cgroup_path "$MANY")"
@@ -159,33 +164,69 @@ many() {
 start_many() {
 	for i in $(seq "$MANY_OF"); do
 		many_run "m$i.x" &
-		many_pids="$many_pids $!"
+		many_running="$many_running m$i.x:$!"
 		[ $((i % 4)) -ne 0 ] || kill_in_start "m$i.x" $!
 		[ $((i % at_once)) -ne 0 ] || wait_for_many
 	done
 	wait_for_many
 }
 
-# Not for the case's daemons.
+# Not for the case's daemons. A runtime that waits for what will not come is no reason for the case to wait, too.
 wait_for_many() {
-	for many_pid in $many_pids; do
-		wait "$many_pid"
+	eventually all_have_ended
+	for many_one in $many_running; do
+		if kill -0 "${many_one#*:}" 2>/dev/null; then
+			many_late="$many_late ${many_one%:*}"
+			tell_of "${many_one%:*}"
+			kill_all_of "${many_one%:*}"
+			kill -KILL "${many_one#*:}"
+		fi
+		wait "${many_one#*:}"
 	done
-	many_pids=
+	many_running=
 }
-many_pids=
+many_running=
+
+all_have_ended() {
+	for many_one in $many_running; do
+		! kill -0 "${many_one#*:}" 2>/dev/null || return 1
+	done
+}
+
+# Those who have one of these in their command, whose words are apart by zeros: without -z the grep of busybox sees
+# the first of them alone.
+processes_of() { # WORD...
+	grep -lszF "$(printf '%s\n' "$@")" /proc/[0-9]*/cmdline | while read -r process_file; do
+		process_file=${process_file#/proc/}
+		echo "${process_file%/cmdline}"
+	done
+}
+
+# Counts them in many_struck.
+kill_all_of() { # WORD...
+	for kill_pid in $(processes_of "$@"); do
+		! kill -KILL "$kill_pid" 2>/dev/null || many_struck=$((many_struck + 1))
+	done
+}
+
+# What those wait for who should be gone.
+tell_of() { # WORD...
+	processes_of "$@" | while read -r tell_pid; do
+		diag "$tell_pid, in $(cat "/proc/$tell_pid/wchan"): $(tr '\0' ' ' <"/proc/$tell_pid/cmdline")"
+	done 2>/dev/null
+}
 
 # Whatever has its name or its id in its command, and what is in its cgroup. Podman's cgroups are
 # named libpod-ID.
 kill_in_start() { # NAME PID
+	read_seconds
+	kill_until=$((seconds + PATIENCE))
 	until many_at=$(many_cgroup "$1") && [ "$many_at" ] && [ -d "$(cgroup_dir "$MANY/$many_at")" ]; do
-		! process_is_gone "$2" || return
+		read_seconds
+		! process_is_gone "$2" && [ "$seconds" -le "$kill_until" ] || return
 	done
-	killed=$((killed + 1))
-	grep -lsF -e "$1" -e "${many_at#libpod-}" /proc/[0-9]*/cmdline | while read -r kill_file; do
-		kill_pid=${kill_file#/proc/}
-		kill -KILL "${kill_pid%/cmdline}" 2>/dev/null
-	done
+	many_killed="$many_killed $1"
+	kill_all_of "$1" "${many_at#libpod-}"
 	echo 1 >"$(cgroup_dir "$MANY/$many_at")/cgroup.kill"
 }
 
@@ -205,9 +246,8 @@ all_that_ran() {
 }
 
 tidy_up() {
-	for i in $(seq "$MANY_OF"); do
-		many_end "m$i.x"
-	done
+	# shellcheck disable=SC2086 # each is a word
+	many_end $many_killed
 	for many_at in "$(cgroup_dir "$MANY")"/*/; do
 		echo 1 >"$many_at/cgroup.kill"
 		rmdir "$many_at"
@@ -230,8 +270,13 @@ containerd_up() {
 }
 
 containerd_down() {
-	kill "$containerd"
-	gone "$containerd"
+	end_daemon "$containerd"
+}
+
+# One that waits for a container's end may not end by itself.
+end_daemon() { # PID
+	kill "$1"
+	gone "$1" || kill -KILL "$1"
 }
 
 podman() {

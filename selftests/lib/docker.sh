@@ -50,13 +50,27 @@ dockerd_up() {
 }
 
 dockerd_down() {
-	kill "$dockerd"
+	end_daemon "$dockerd"
+}
+
+# For as long as patience: Docker may wait for ever for a container that was killed in its start. It is 137 then.
+docker_remove() { # NAME...
+	[ $# -eq 0 ] || timeout -s KILL "$PATIENCE" chroot "$WORLD" docker rm --force "$@" >/dev/null 2>&1
+}
+
+# What Docker can't remove it can when it is started again, as an administrator would.
+docker_again() { # NAME...
+	diag "Docker did not remove what was killed within $PATIENCE s, and is started again"
+	kill -KILL "$dockerd" "$containerd"
 	gone "$dockerd"
+	gone "$containerd"
+	daemons_up
+	docker_remove "$@"
 }
 
 docker_down() {
 	# shellcheck disable=SC2046 # each is a word
-	docker rm --force $(docker ps --all --quiet) >/dev/null 2>&1
+	docker_remove $(timeout -s KILL "$PATIENCE" chroot "$WORLD" docker ps --all --quiet)
 	dockerd_down
 	containerd_down
 	umount /var/lib/docker
@@ -107,8 +121,9 @@ many_docker() {
 		cat "/tmp/$1.id" 2>/dev/null
 	}
 	many_end() {
-		docker rm --force "$1" >/dev/null 2>&1
-		rm -f "/tmp/$1.id"
+		docker_remove "$@"
+		[ $? -ne 137 ] || docker_again "$@"
+		rm -f /tmp/m*.x.id
 	}
 	many Docker
 }

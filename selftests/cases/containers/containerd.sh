@@ -270,9 +270,11 @@ many_run() { # NAME
 many_cgroup() { # NAME
 	cat "$TEST_DIR/$1.id" 2>/dev/null
 }
-many_end() { # NAME
-	[ ! -e "$TEST_DIR/$1.pod" ] || ! remove_pod "$(cat "$TEST_DIR/$1.pod")" 2>/dev/null ||
-		rm -f "$TEST_DIR/$1.pod"
+many_end() { # NAME...
+	for many_name; do
+		[ ! -e "$TEST_DIR/$many_name.pod" ] || ! remove_pod "$(cat "$TEST_DIR/$many_name.pod")" 2>/dev/null ||
+			rm -f "$TEST_DIR/$many_name.pod"
+	done
 }
 many containerd
 

@@ -85,9 +85,11 @@ many_run() { # NAME
 many_cgroup() { # NAME
 	many_id=$(cat "$WORLD/tmp/$1.id" 2>/dev/null) && echo "libpod-$many_id"
 }
-many_end() { # NAME
-	podman rm --force --time 0 "$1" >/dev/null 2>&1
-	rm -f "$WORLD/tmp/$1.id"
+many_end() { # NAME...
+	for many_name; do
+		podman rm --force --time 0 "$many_name" >/dev/null 2>&1
+	done
+	rm -f "$WORLD"/tmp/m*.x.id
 }
 many podman
 

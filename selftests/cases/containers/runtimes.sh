@@ -122,8 +122,10 @@ many_run() { # NAME
 many_cgroup() { # NAME
 	echo "$1"
 }
-many_end() { # NAME
-	in_world runc delete --force "$1" 2>/dev/null
+many_end() { # NAME...
+	for many_name; do
+		in_world runc delete --force "$many_name" 2>/dev/null
+	done
 }
 many runc
 
