@@ -111,6 +111,19 @@ inspect() { # NAME KEY
 	docker inspect --format "{{.$2}}" "$1"
 }
 
+# See printed.sh. The case has why_not.
+try_command() { # COMMAND
+	case $1 in
+	"umacct setup "*) set_up_as_printed "$1" ;;
+	*) starts_with_limit "$1" "--detach --name printed --network=none --device /dev/nvidiactl \
+		--volume $TEST_DIR:/ctl models/tiny:v1 /bin/rmtool -f /ctl/printed" ;;
+	esac
+}
+remove_printed() {
+	quietly docker rm --force printed
+}
+NO_SYSTEMD="this machine has no systemd; Docker is started after the setup"
+
 # See many, in containers.sh.
 many_docker() {
 	many_run() {

@@ -10,6 +10,7 @@
 
 . "$(dirname "$0")/../../lib/helpers.sh"
 . "$(dirname "$0")/../../lib/containers.sh"
+. "$(dirname "$0")/../../lib/printed.sh"
 needs_vm "it runs containers"
 needs_accounting
 needs_containers
@@ -256,6 +257,26 @@ check "ctr runs a container with umacct's runtime" sh -c "chroot $WORLD ctr run 
 	--cgroup $(cgroup_path plain) --device /dev/nvidiactl --rootfs /rootfs plain \
 	/bin/busybox sh -c \"$FILL\" >$OUT.plain 2>&1 </dev/null"
 check "a container of ctr's has its limit" is_limited plain
+
+why_not() { # COMMAND
+	case $1 in
+	"systemctl "*) echo "this machine has no systemd; containerd is started again after the setup" ;;
+	esac
+}
+try_command() { # COMMAND
+	case $1 in
+	"umacct setup "*) set_up_as_printed "$1" ;;
+	*) starts_with_limit "$1" "--detach --cgroup $(cgroup_path printed) --device /dev/nvidiactl \
+		--mount type=bind,src=$TEST_DIR,dst=/ctl,options=rbind:rw --rootfs /rootfs printed \
+		/bin/rmtool -f /ctl/printed" ;;
+	esac
+}
+remove_printed() {
+	quietly ctr task delete --force printed
+	quietly ctr container delete printed
+}
+try_printed containerd
+check "no account of the container as printed is left" eventually accounts_are "$before"
 
 # --- many, and the end ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@
 . "$(dirname "$0")/../../lib/helpers.sh"
 . "$(dirname "$0")/../../lib/containers.sh"
 . "$(dirname "$0")/../../lib/docker.sh"
+. "$(dirname "$0")/../../lib/printed.sh"
 needs_vm "it runs Docker"
 needs_accounting
 [ -x /containers/usr/bin/dockerd ] || skip_all "no Docker in /containers"
@@ -53,6 +54,14 @@ is "a container's label is Docker's" "$(umacct config explain --json vllm | json
 rm /etc/umacct.toml
 check "Docker removes the container with a label" docker rm --force vllm
 check "no account of the container with a label is left" eventually accounts_are "$before"
+
+why_not() { # COMMAND
+	case $1 in
+	"systemctl "*) echo "$NO_SYSTEMD" ;;
+	*--annotation* | *--device*) echo "Docker of Debian 12 has neither annotations nor CDI; docker_13 tries it" ;;
+	esac
+}
+try_printed Docker
 
 lives docker
 

@@ -11,6 +11,7 @@
 . "$(dirname "$0")/../../lib/helpers.sh"
 . "$(dirname "$0")/../../lib/containers.sh"
 . "$(dirname "$0")/../../lib/docker.sh"
+. "$(dirname "$0")/../../lib/printed.sh"
 needs_vm "it runs Docker"
 needs_accounting
 [ -x /containers/usr/bin/dockerd ] || skip_all "no Docker in /containers"
@@ -57,6 +58,13 @@ check "a container that asks for more than its device has gets that" [ "$(given 
 check "a container whose annotation can't be understood does not start" \
 	fails run_docker a2 --annotation org.umacct.hard=much
 check "Docker says why the container doesn't start" grep -q 'org.umacct.hard=much' "$OUT.a2"
+
+why_not() { # COMMAND
+	case $1 in
+	"systemctl "*) echo "$NO_SYSTEMD" ;;
+	esac
+}
+try_printed Docker
 
 second_runtime
 

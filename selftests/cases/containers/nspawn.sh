@@ -7,6 +7,7 @@
 # name, and by its unit.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
+. "$(dirname "$0")/../../lib/printed.sh"
 needs_vm "it starts machines"
 needs_accounting
 [ -x /usr/bin/systemd-nspawn ] || skip_all "no systemd-nspawn"
@@ -81,6 +82,14 @@ for name in box machine-box.scope /machine.slice/machine-box.scope; do
 	is "the name $name is what the machine holds" "$(target "$name" system)" $((5 * MIB))
 done
 check "ps has the machine's program" sh -c "umacct ps box | grep -q rmtool"
+why_not() { # COMMAND
+	:
+}
+try_command() { # COMMAND
+	eval "$1" >/dev/null
+}
+try_printed systemd-nspawn
+is "the limit of the machine is the one that is printed" "$(target box hard)" $((40 * 1024 * MIB))
 hard=$(with_metadata $((8 * MIB)) 8 1)
 check "a machine is limited by its scope" limits machine-box.scope --hard "$hard"
 ask box fill 1M

@@ -9,6 +9,7 @@
 
 . "$(dirname "$0")/../../lib/helpers.sh"
 . "$(dirname "$0")/../../lib/containers.sh"
+. "$(dirname "$0")/../../lib/printed.sh"
 needs_vm "it runs containers"
 needs_accounting
 needs_containers
@@ -73,6 +74,23 @@ check "no account of podman's containers is left" eventually accounts_are "$befo
 check "podman runs a container that asks by a device" run_podman p7 --device umacct.io/memory=64m \
 	--annotation "org.umacct.hard=${LIMIT}m"
 check "a podman container may not exceed what its device says" is_limited p7
+
+# --- as docs/containers.md has it --------------------------------------------------------
+
+why_not() { # COMMAND
+	:
+}
+try_command() { # COMMAND
+	case $1 in
+	"umacct setup "*) set_up_as_printed "$1" ;;
+	*) starts_with_limit "$1" "--detach --name printed --network=none --cgroup-parent $(cgroup_path "") \
+		--device /dev/nvidiactl --volume $TEST_DIR:/ctl --rootfs /rootfs /bin/rmtool -f /ctl/printed" ;;
+	esac
+}
+remove_printed() {
+	quietly podman rm --force --time 0 printed
+}
+try_printed Podman
 
 lives podman
 

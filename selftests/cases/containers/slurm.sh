@@ -7,6 +7,7 @@
 # the driver's memory, too; and a job's peak is in its record, by umacct's SPANK plugin.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
+. "$(dirname "$0")/../../lib/printed.sh"
 needs_vm "it runs Slurm"
 needs_accounting
 [ -x /usr/sbin/slurmctld ] || skip_all "no Slurm"
@@ -43,7 +44,6 @@ slurm_up() {
 		PartitionName=all Nodes=node Default=YES
 	END
 	printf 'CgroupPlugin=cgroup/v2\nConstrainRAMSpace=yes\n' >/etc/slurm/cgroup.conf
-	echo "optional umacct.so" >/etc/slurm/plugstack.conf
 	systemctl start munge slurmctld slurmd && eventually node_is idle && return 0
 	diag "$(journalctl --no-pager -n 20 -u munge -u slurmctld -u slurmd)"
 	diag "$(tail -n 20 /var/log/slurm/*.log)"
@@ -114,6 +114,17 @@ no_jobs() {
 
 daemon=
 trap 'slurm_down; clean_up' EXIT
+why_not() { # COMMAND
+	case $1 in
+	"apt "*) echo "this machine has no archive of packages; its image has what Debian's packages have" ;;
+	"gcc "*) echo "this machine has no compiler; the plugin of its image is built so" ;;
+	esac
+}
+try_command() { # COMMAND
+	eval "$1"
+}
+rm -f /etc/slurm/plugstack.conf
+try_printed Slurm
 check "Slurm's daemons start, with a node that is idle" slurm_up
 [ "$test_failed" -eq 0 ] || done_testing
 # shellcheck disable=SC2016 # expands in the job
