@@ -142,7 +142,7 @@ eventually() { # COMMAND...
 
 skip_all() { # REASON
 	echo "1..0 # SKIP $*"
-	exit $KSFT_SKIP
+	exit "$KSFT_SKIP"
 }
 
 done_testing() {
