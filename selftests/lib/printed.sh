@@ -52,7 +52,7 @@ set_up_as_printed() { # COMMAND
 	eval "$1" >/dev/null
 	printed_code=$?
 	umount /proc/meminfo
-	[ ! -e /etc/cdi/umacct-memory.json ] || cp /etc/cdi/umacct-memory.json "$WORLD/etc/cdi/" || printed_code=1
+	[ ! -d "$WORLD/etc/cdi" ] || cp /etc/cdi/umacct-memory.json "$WORLD/etc/cdi/" || printed_code=1
 	return "$printed_code"
 }
 

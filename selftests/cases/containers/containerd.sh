@@ -275,6 +275,7 @@ remove_printed() {
 	quietly ctr task delete --force printed
 	quietly ctr container delete printed
 }
+before=$(accounts)
 try_printed containerd
 check "no account of the container as printed is left" eventually accounts_are "$before"
 
