@@ -23,7 +23,10 @@ stand_in umacct <<END
 [ "\$1 \$3" = "setup --undo" ] || exit 0
 grep -qx "\$2" "$work/parts" || { echo "\$2 was not set up"; exit 0; }
 echo "put back /etc/cdi/umacct-memory.json"
-case \$2 in docker | containerd | crio) echo "systemctl restart \$2" ;; esac
+case \$2 in
+docker | containerd | crio) echo "systemctl restart \$2" ;;
+cdi) printf 'container held was created with a device\ncreate such containers again\n' ;;
+esac
 END
 stand_in deb-systemd-invoke </dev/null
 
@@ -31,7 +34,8 @@ removes() { # PART...: what the script says of the services, by a word for each
 	: >"$work/calls"
 	printf '%s\n' "$@" >"$work/parts"
 	PATH=$work:$PATH sh "$prerm" remove 2>&1 |
-		sed -n "s/.*'systemctl restart \(.*\)'.*/restart \1/p; s/.*create them again.*/again/p" |
+		sed -n "s/.*'systemctl restart \(.*\)'.*/restart \1/p; s/.*create them again.*/again/p
+			s/^umacct: container \([^ ]*\) .*/\1/p; s/^umacct: create such containers again/again/p" |
 		paste -sd ' '
 }
 
@@ -41,7 +45,9 @@ is() { # WHAT VALUE EXPECTED
 
 is "nothing is set up" "$(removes none)" ""
 is "each part is undone" "$(grep -c 'setup .* --undo' "$work/calls")" 6
-is "Podman has nothing to restart" "$(removes podman cdi)" ""
+is "Podman has nothing to restart" "$(removes podman)" ""
+is "containers that do not start without a device are named, and are to be made again" \
+	"$(removes cdi)" "held again"
 is "containerd and CRI-O have to be restarted" "$(removes crio containerd)" \
 	"restart crio restart containerd"
 is "Docker has to be restarted, and its containers made again" "$(removes docker)" \

@@ -285,6 +285,44 @@ TEST_F(SetupContainers, UndoingDockerSaysThatItDoesNotKnowTheContainers) {
               std::string::npos);
 }
 
+TEST_F(SetupContainers, UndoingPodmanNamesTheContainersThatHaveADevice) {
+    const std::string storage = "var/lib/containers/storage/overlay-containers/";
+    const auto add = [&](char digit, const std::string &config) {
+        sandbox_.write(storage + id_of(digit) + "/userdata/config.json", config);
+    };
+    const auto listed = [](char digit, const char *name) {
+        return json{{"id", id_of(digit)}, {"names", {name}}};
+    };
+
+    run({"setup", "podman"});
+    EXPECT_EQ(run_json({"setup", "podman", "--undo", "--print", "--json"})["stranded"],
+              json::array())
+        << "there is no container";
+    sandbox_.write(storage + "containers.json",
+                   json{listed('a', "vllm"), listed('b', "other"), listed('c', "new")}.dump());
+    sandbox_.write(storage + "volatile-containers.json", json{listed('d', "passing")}.dump());
+    add('a', R"({"process": {"env": ["PATH=/bin", "UMACCT_CDI_HARD=64m"]}})");
+    add('b', R"({"process": {"env": ["PATH=/bin", "NOT_UMACCT_CDI_HARD=64m"]}})");
+    add('d', R"({"process": {"env": ["UMACCT_CDI_HARD=1g"]}})");
+
+    const std::string said =
+        "container vllm was created with a device umacct.io/memory and does not start without it\n"
+        "container passing was created with a device umacct.io/memory and does not start without "
+        "it\n"
+        "container new may have been created with a device umacct.io/memory: what Podman wrote "
+        "down about it can't be read\n"
+        "create such containers again: 'podman rm', and 'podman run' without the device\n";
+    const test::Ran printed = run({"setup", "podman", "--undo", "--print"});
+    EXPECT_TRUE(printed.out.ends_with(said)) << printed.out;
+    EXPECT_EQ(run_json({"setup", "podman", "--undo", "--print", "--json"})["stranded"],
+              (json{"vllm", "passing", "new"}));
+
+    run({"setup", "cdi"});
+    EXPECT_EQ(run({"setup", "podman", "--undo"}).out.find("container "), std::string::npos)
+        << "the devices stay";
+    EXPECT_NE(run({"setup", "cdi", "--undo"}).out.find(said), std::string::npos);
+}
+
 TEST_F(SetupContainers, AFileThatWasChangedSinceIsToBeSetUpAgain) {
     sandbox_.write(containerd, some_settings);
     for (const auto &[part, file] : {std::pair("podman", "etc/containers/oci/hooks.d/umacct.json"),

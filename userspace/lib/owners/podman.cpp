@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,6 +78,48 @@ Description podman_container(StateFiles &files, const std::string &id, std::opti
     const auto found = container_in_database(files, graphroot(files, user), id, user);
 
     return found && !found->name.empty() ? *found : stored_container(files, id, user);
+}
+
+std::optional<std::vector<PodmanContainer>> podman_containers(StateFiles &files,
+                                                              const std::string &variable) {
+    const fs::path folder = graphroot(files);
+    std::vector<PodmanContainer> all;
+    const auto read = [&variable](const std::string &text) {
+        return read_environment(text, variable);
+    };
+
+    for (const char *driver : drivers) {
+        std::error_code error;
+
+        fs::directory_iterator(folder / driver, error);
+        if (error == std::errc::no_such_file_or_directory)
+            continue;
+        if (error)
+            return std::nullopt;
+        for (const char *file : {"containers.json", "volatile-containers.json"}) {
+            for (const std::string &line : files.ask(folder / driver / file, read_storage)) {
+                PodmanContainer container;
+                std::istringstream(line) >> container.id >> container.name;
+                const auto &lines =
+                    files.ask(folder / driver / container.id / "userdata" / "config.json", read);
+
+                if (!lines.empty())
+                    container.has = lines.front() == "yes";
+                all.push_back(std::move(container));
+            }
+        }
+    }
+    return all;
+}
+
+std::string read_environment(const std::string &text, const std::string &variable) {
+    bool has = false;
+    const bool is_json = for_each_json_string(text, [&](auto keys, const std::string &value) {
+        has |= keys.size() == 3 && keys[0] == "process" && keys[1] == "env" &&
+               value.starts_with(variable + "=");
+    });
+
+    return !is_json ? "" : has ? "yes\n" : "no\n";
 }
 
 std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files) {

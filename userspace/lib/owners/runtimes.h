@@ -122,6 +122,21 @@ std::string read_docker_settings(const std::string &text);
 Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
 /// The same of a container of Podman's, with its labels where its database can be read.
 Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+
+/// One of root's Podman.
+struct PodmanContainer {
+    std::string id;
+    std::string name;        ///< empty: not known
+    std::optional<bool> has; ///< of the variable that was asked for; empty: not known
+};
+
+/// All that there are, running or not, and whether their environment had a variable when they were
+/// last started: one that never was may have it. Empty where their folder can't be read.
+std::optional<std::vector<PodmanContainer>> podman_containers(StateFiles &files,
+                                                              const std::string &variable);
+/// Of a container's config.json: "yes" or "no", as a line; no line where that is no JSON.
+std::string read_environment(const std::string &text, const std::string &variable);
+
 /// The ids of the containers that CRI-O keeps for pods as a whole, by the pod's uid.
 std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files);
 /// What CRI-O wrote down about a container.

@@ -35,6 +35,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     fuzz::expect(database.empty() || database.size() == 1 ||
                      (database[0] == '\n' && database.size() > 66 && database[65] == ' '),
                  "an empty line, then ids");
+    const std::string has = read_environment(text, "UMACCT_CDI_HARD");
+    fuzz::expect(has.empty() || has == "yes\n" || has == "no\n", "a word on the environment");
     const std::string spec = read_spec(text);
     const auto lines = std::count(spec.begin(), spec.end(), '\n');
     fuzz::expect(spec.empty() || (lines >= 4 && lines <= 6 + 128), "four lines, or some more");

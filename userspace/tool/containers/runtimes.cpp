@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr std::uint64_t gib = 1ULL << 30;
 constexpr std::uint64_t most_sizes = 1024;
 constexpr int seconds_of_hook = 10; ///< it takes milliseconds
+constexpr const char *devices_file = "etc/cdi/umacct-memory.json";
 
 /// As the machine has it when a container starts.
 std::string installed(const fs::path &root, const char *program) {
@@ -67,16 +69,15 @@ Edit devices(const Place &place) {
         add(size);
     for (std::uint64_t size = 1; size <= std::min(place.memory / gib + 1, most_sizes); ++size)
         add(fmt::format("{}g", size));
-    return whole(place.root / "etc/cdi/umacct-memory.json",
-                 {{"cdiVersion", "0.5.0"},
-                  {"kind", "umacct.io/memory"},
-                  {"devices", list},
-                  {"containerEdits",
-                   {{"hooks",
-                     {{{"hookName", "createRuntime"},
-                       {"path", installed(place.root, "umacct-hook")},
-                       {"args", {"umacct-hook"}},
-                       {"timeout", seconds_of_hook}}}}}}});
+    return whole(place.root / devices_file, {{"cdiVersion", "0.5.0"},
+                                             {"kind", "umacct.io/memory"},
+                                             {"devices", list},
+                                             {"containerEdits",
+                                              {{"hooks",
+                                                {{{"hookName", "createRuntime"},
+                                                  {"path", installed(place.root, "umacct-hook")},
+                                                  {"args", {"umacct-hook"}},
+                                                  {"timeout", seconds_of_hook}}}}}}});
 }
 
 /// Both look into the folder of packages alone unless they are told.
@@ -128,14 +129,19 @@ std::vector<Edit> edits_of_cdi(const Place &place) {
 
 /// Docker keeps the name of its runtime with each container.
 Stranded stranded_of_docker(const fs::path &root, const std::vector<Edit> &edits) {
-    Stranded stranded;
+    Stranded stranded{.without = "",
+                      .maker = "Docker",
+                      .remedy = "'docker compose up --force-recreate', or 'docker rm' and "
+                                "'docker run'"};
+    std::vector<std::string> runtimes;
 
     for (const Edit &edit : edits) {
         if (edit.shared)
-            stranded.runtimes = docker_runtimes_lost(edit);
+            runtimes = docker_runtimes_lost(edit);
     }
-    if (stranded.runtimes.empty())
+    if (runtimes.empty())
         return stranded;
+    stranded.without = fmt::format("Docker's runtime {}", fmt::join(runtimes, ", "));
 
     StateFiles files(root);
     const auto all = docker_containers(files);
@@ -147,7 +153,36 @@ Stranded stranded_of_docker(const fs::path &root, const std::vector<Edit> &edits
 
         if (!each.runtime)
             stranded.doubtful.push_back(known_by);
-        else if (std::ranges::find(stranded.runtimes, *each.runtime) != stranded.runtimes.end())
+        else if (std::ranges::find(runtimes, *each.runtime) != runtimes.end())
+            stranded.containers->push_back(known_by);
+    }
+    return stranded;
+}
+
+/// Podman keeps the names of a container's CDI devices, and looks for them each time that it starts
+/// it. Its hooks it looks for as well, and a container starts without them.
+Stranded stranded_of_podman(const fs::path &root, const std::vector<Edit> &edits) {
+    Stranded stranded{.without = "",
+                      .maker = "Podman",
+                      .remedy = "'podman rm', and 'podman run' without the device"};
+
+    if (std::ranges::none_of(edits, [&](const Edit &edit) {
+            return edit.file == root / devices_file && !edit.after;
+        }))
+        return stranded;
+    stranded.without = "a device umacct.io/memory";
+
+    StateFiles files(root);
+    const auto all = podman_containers(files, oci_hook::cdi_hard);
+    if (!all)
+        return stranded;
+    stranded.containers.emplace();
+    for (const PodmanContainer &each : *all) {
+        const std::string &known_by = each.name.empty() ? each.id : each.name;
+
+        if (!each.has)
+            stranded.doubtful.push_back(known_by);
+        else if (*each.has)
             stranded.containers->push_back(known_by);
     }
     return stranded;
@@ -189,7 +224,8 @@ std::optional<fs::path> outdated(const Runtime &runtime, const fs::path &root,
 const std::vector<Runtime> &all_runtimes() {
     static const std::vector<Runtime> runtimes{
         {"podman", "limits of containers, from their first instruction, with Podman",
-         "containers have what they ask for from now on: see umacct-hook(8)", "", edits_of_podman},
+         "containers have what they ask for from now on: see umacct-hook(8)", "", edits_of_podman,
+         nullptr, nullptr, nullptr, stranded_of_podman},
         {"crio", "the same with CRI-O", "systemctl restart crio", "systemctl restart crio",
          edits_of_crio, nullptr, nullptr, socket_of_crio},
         {"docker", "the same with Docker", "systemctl restart docker", "systemctl restart docker",
@@ -199,7 +235,7 @@ const std::vector<Runtime> &all_runtimes() {
          containerd_without_umacct, containerd_files, containerd_socket},
         {"cdi", "CDI devices alone, such as umacct.io/memory=40g, for any runtime that has CDI",
          "containers with --device umacct.io/memory=40g have a hard limit of 40 GiB", "",
-         edits_of_cdi},
+         edits_of_cdi, nullptr, nullptr, nullptr, stranded_of_podman},
     };
 
     return runtimes;

@@ -20,10 +20,12 @@ struct Place {
 
 /// Containers that do not start any more once a setup is undone.
 struct Stranded {
-    std::vector<std::string> runtimes; ///< that they were created with, and that are no more then
+    std::string without; ///< what they were created with, and what is no more then; or empty
+    const char *maker;   ///< who made them
+    const char *remedy;
     /// By their names, or else ids; empty where it isn't known which they are.
-    std::optional<std::vector<std::string>> containers;
-    std::vector<std::string> doubtful; ///< of which it isn't known what they were created with
+    std::optional<std::vector<std::string>> containers = {};
+    std::vector<std::string> doubtful = {}; ///< of which it isn't known what they were created with
 };
 
 struct Runtime {

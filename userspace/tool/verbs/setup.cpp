@@ -160,9 +160,7 @@ void show(const Session &session, const std::vector<containers::Edit> &edits, Ma
 
 /// Before it is done, so that somebody who only has it printed can tell.
 void warn(const Session &session, const containers::Stranded &stranded, Made &made) {
-    const std::string lost = fmt::format("{}", fmt::join(stranded.runtimes, ", "));
-
-    if (lost.empty())
+    if (stranded.without.empty())
         return;
     made.stranded = stranded.containers;
     if (made.stranded)
@@ -171,24 +169,20 @@ void warn(const Session &session, const containers::Stranded &stranded, Made &ma
         return;
     if (!stranded.containers)
         fmt::print(session.output.out,
-                   "containers that were created with Docker's runtime {} do not start without it; "
-                   "which these are is not known, as Docker's folder of containers can't be read\n",
-                   lost);
+                   "containers that were created with {} do not start without it; which these are "
+                   "is not known, as {}'s folder of containers can't be read\n",
+                   stranded.without, stranded.maker);
     else
         for (const std::string &each : *stranded.containers)
             fmt::print(session.output.out,
-                       "container {} was created with Docker's runtime {} and does not start "
-                       "without it\n",
-                       each, lost);
+                       "container {} was created with {} and does not start without it\n", each,
+                       stranded.without);
     for (const std::string &each : stranded.doubtful)
-        fmt::print(
-            session.output.out,
-            "container {} may have been created with Docker's runtime {}: what Docker wrote down "
-            "about it can't be read\n",
-            each, lost);
-    fmt::print(session.output.out,
-               "create such containers again: 'docker compose up --force-recreate', or 'docker rm' "
-               "and 'docker run'\n");
+        fmt::print(session.output.out,
+                   "container {} may have been created with {}: what {} wrote down about it can't "
+                   "be read\n",
+                   each, stranded.without, stranded.maker);
+    fmt::print(session.output.out, "create such containers again: {}\n", stranded.remedy);
 }
 
 Made set_up_runtime(const Session &session, const containers::Runtime &runtime,
