@@ -80,8 +80,10 @@ void answer_one(int fuse) {
     }
 }
 
-/// Writes a byte once it has all.
-[[noreturn]] void use(const std::filesystem::path &file, int ready) {
+/// Writes a byte once it has all. Only the server may have the mount's other end, or the user's own
+/// end would wait for itself, and a reader of its output for that.
+[[noreturn]] void use(const std::filesystem::path &file, int fuse, int ready) {
+    close(fuse);
     const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
     const int memory = memfd_create("beside", 0);
     const std::vector<char> bytes(memfd_bytes, 'x');
@@ -109,7 +111,7 @@ void answer_one(int fuse) {
         _exit(1);
     const pid_t user = fork();
     if (user == 0)
-        use(place / "file", opened[1]);
+        use(place / "file", fuse, opened[1]);
     while (true) {
         std::array fds{pollfd{fuse, POLLIN, 0}, pollfd{opened[0], POLLIN, 0}};
 
