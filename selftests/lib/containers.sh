@@ -171,7 +171,7 @@ start_many() {
 	wait_for_many
 }
 
-# Not for the case's daemons. A runtime that waits for what will not come is no reason for the case to wait, too.
+# Waits for the containers alone, not for the case's daemons. One that takes longer than PATIENCE is ended.
 wait_for_many() {
 	eventually all_have_ended
 	for many_one in $many_running; do
@@ -193,8 +193,8 @@ all_have_ended() {
 	done
 }
 
-# Those who have one of these in their command, whose words are apart by zeros: without -z the grep of busybox sees
-# the first of them alone.
+# The processes that have one of these words in their command line. Its words are separated by zeros: without -z
+# the grep of busybox sees only the first.
 processes_of() { # WORD...
 	grep -lszF "$(printf '%s\n' "$@")" /proc/[0-9]*/cmdline | while read -r process_file; do
 		process_file=${process_file#/proc/}
@@ -209,7 +209,7 @@ kill_all_of() { # WORD...
 	done
 }
 
-# What those wait for who should be gone.
+# Prints what each of them runs, and what that waits for.
 tell_of() { # WORD...
 	processes_of "$@" | while read -r tell_pid; do
 		diag "$tell_pid, in $(cat "/proc/$tell_pid/wchan"): $(tr '\0' ' ' <"/proc/$tell_pid/cmdline")"
@@ -273,7 +273,7 @@ containerd_down() {
 	end_daemon "$containerd"
 }
 
-# One that waits for a container's end may not end by itself.
+# A daemon that waits for a container's end may not heed SIGTERM.
 end_daemon() { # PID
 	kill "$1"
 	gone "$1" || kill -KILL "$1"

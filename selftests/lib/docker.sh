@@ -53,7 +53,8 @@ dockerd_down() {
 	end_daemon "$dockerd"
 }
 
-# For as long as patience: Docker may wait for ever for a container that was killed in its start. It is 137 then.
+# Docker may wait for ever for a container that was killed in its start. After PATIENCE the client is killed, and
+# the exit code is 137.
 docker_remove() { # NAME...
 	[ $# -eq 0 ] || timeout -s KILL "$PATIENCE" chroot "$WORLD" docker rm --force "$@" >/dev/null 2>&1
 }

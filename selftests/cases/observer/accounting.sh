@@ -87,7 +87,7 @@ again accounting/lifetimes
 again accounting/attribution
 again accounting/removed_cgroup
 again accounting/shapes
-# Where all memory is taken, the kernel of the other machine may kill the reader of the events.
+# It takes all memory, for which the kernel of the arm64 machine may kill the reader of the events.
 [ "$(uname -m)" != x86_64 ] || again limits/failed_requests
 
 # Deeper than accounts are: what is there counts for the cgroup of the deepest level that has one.

@@ -91,7 +91,7 @@ std::optional<std::vector<PodmanContainer>> podman_containers(StateFiles &files,
     for (const char *driver : drivers) {
         std::error_code error;
 
-        fs::directory_iterator(folder / driver, error);
+        const fs::directory_iterator looked(folder / driver, error);
         if (error == std::errc::no_such_file_or_directory)
             continue;
         if (error)
