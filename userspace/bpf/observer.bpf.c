@@ -82,7 +82,7 @@ struct {
  * @from: likewise; of a VA space its mapping, of a block from vmalloc() the code that asks for it
  * @kind: enum observer_kind
  * @managed: it makes a range of managed memory
- * @block: how many pages each block of a request has; 0 where another one follows if it fails
+ * @block: how many pages each block of a request has
  */
 struct observer_call {
 	__u64 bytes;
@@ -999,13 +999,15 @@ static __always_inline __u64 pages_in(const struct observer_call *call)
 /*
  * A request has failed when the driver had no memory for it in pages of any size: it tries smaller
  * ones within the same call. Which call it is isn't known here. So a try counts as failed until one
- * in smaller pages for as much follows.
+ * in smaller pages for as much follows: up to a block less, as the one before was rounded up, but
+ * not an allocation that is much smaller.
  */
 static __noinline int take_back_failure(struct doing *mine, __u64 pages, __u64 block)
 {
 	struct last_failure *last = &mine->failure;
 
 	if (last->pages && block < last->block && pages + last->block > last->pages &&
+	    2 * pages > last->pages &&
 	    bpf_ktime_get_boot_ns() - last->time_ns < SAME_REQUEST_NS)
 		account_failed(last->account, 0, -1ULL);
 	last->pages = 0;
@@ -1025,9 +1027,8 @@ APART_VERIFIED int request_failed(const struct observer_call *call, bool no_memo
 	account = account_of_current(call->uvm, &id);
 	if (!account)
 		return 0;
-	/* nvidia-uvm, too, asks for smaller chunks then: the last of them decides. */
-	no_memory = no_memory && call->block;
-	take_back_failure(mine, pages_in(call), call->block);
+	if (no_memory)
+		take_back_failure(mine, pages_in(call), call->block);
 	account_failed(id, call->kind == OBSERVER_SYSTEM, no_memory);
 	if (!no_memory)
 		return 0;
@@ -1059,7 +1060,9 @@ static __always_inline int pages_end(struct pt_regs *ctx, enum observer_call_of 
 		if (mine->failure.pages)
 			take_back_failure(mine, pages_in(&call), call.block);
 	} else if (call.kind != OBSERVER_DRIVER) {
-		request_failed(&call, status == NV_ERR_NO_MEMORY);
+		/* Where there is no memory for a chunk, nvidia-uvm asks for smaller ones, down to a page. */
+		request_failed(&call, status == NV_ERR_NO_MEMORY &&
+			       (of != OBSERVER_CALL_CHUNK || call.block == 1));
 	}
 	return 0;
 }
@@ -1947,7 +1950,7 @@ int chunk_entry(struct pt_regs *ctx)
 		.bytes = size,
 		.kind = OBSERVER_MANAGED,
 		.uvm = true,
-		.block = size <= 1U << page_shift,
+		.block = size >> page_shift,
 	};
 
 	ran(ctx);

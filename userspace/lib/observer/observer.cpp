@@ -674,7 +674,7 @@ public:
 private:
     /// Nobody says that something failed: it is looked for.
     Received<Payload> receive_within(std::chrono::milliseconds timeout) {
-        constexpr Clock::duration look_interval = std::chrono::milliseconds(100);
+        constexpr Clock::duration look_interval = std::chrono::milliseconds(500);
         const auto end = Clock::now() + timeout;
         const auto maps = open_();
         Received<Payload> received;

@@ -127,6 +127,16 @@ std::vector<Edit> edits_of_cdi(const Place &place) {
     return {devices(place)};
 }
 
+/// lost: whether it was created with what is no more; empty where that isn't known.
+void add(Stranded &to, const std::string &id, const std::string &name, std::optional<bool> lost) {
+    const std::string &known_by = name.empty() ? id : name;
+
+    if (!lost)
+        to.doubtful.push_back(known_by);
+    else if (*lost)
+        to.containers->push_back(known_by);
+}
+
 /// Docker keeps the name of its runtime with each container.
 Stranded stranded_of_docker(const fs::path &root, const std::vector<Edit> &edits) {
     Stranded stranded{.without = "",
@@ -149,12 +159,11 @@ Stranded stranded_of_docker(const fs::path &root, const std::vector<Edit> &edits
         return stranded;
     stranded.containers.emplace();
     for (const DockerContainer &each : *all) {
-        const std::string &known_by = each.name.empty() ? each.id : each.name;
+        std::optional<bool> lost;
 
-        if (!each.runtime)
-            stranded.doubtful.push_back(known_by);
-        else if (std::ranges::find(runtimes, *each.runtime) != runtimes.end())
-            stranded.containers->push_back(known_by);
+        if (each.runtime)
+            lost = std::ranges::find(runtimes, *each.runtime) != runtimes.end();
+        add(stranded, each.id, each.name, lost);
     }
     return stranded;
 }
@@ -177,14 +186,8 @@ Stranded stranded_of_podman(const fs::path &root, const std::vector<Edit> &edits
     if (!all)
         return stranded;
     stranded.containers.emplace();
-    for (const PodmanContainer &each : *all) {
-        const std::string &known_by = each.name.empty() ? each.id : each.name;
-
-        if (!each.has)
-            stranded.doubtful.push_back(known_by);
-        else if (*each.has)
-            stranded.containers->push_back(known_by);
-    }
+    for (const PodmanContainer &each : *all)
+        add(stranded, each.id, each.name, each.has);
     return stranded;
 }
 
