@@ -85,11 +85,11 @@ v1beta1::AllocateResponse allocate(const Offer &offer, const v1beta1::AllocateRe
     for (const auto &container : request.container_requests()) {
         auto &has = *response.add_container_responses();
 
-        if (container.device_ids().empty())
+        if (container.devices_ids().empty())
             throw Error(Failure::usage, "a container asks for no device");
-        for (const std::string &id : container.device_ids())
+        for (const std::string &id : container.devices_ids())
             take(id, taken);
-        const auto units = static_cast<std::uint64_t>(container.device_ids_size());
+        const auto units = static_cast<std::uint64_t>(container.devices_ids_size());
         (*has.mutable_annotations())[oci_hook::allocated_annotation] =
             fmt::format("{}m", units * (offer.unit / mib));
         // A runtime that has CDI and no other hook has ours by this; one that keeps the annotation

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -161,7 +162,7 @@ v1beta1::AllocateRequest request_for(const std::vector<std::vector<std::string>>
     for (const auto &ids : containers) {
         auto &container = *request.add_container_requests();
         for (const std::string &id : ids)
-            container.add_device_ids(id);
+            container.add_devices_ids(id);
     }
     return request;
 }
@@ -224,6 +225,30 @@ TEST(Devices, TheirSumIsTheLimit) {
     ASSERT_EQ(response.container_responses(0).cdi_devices_size(), 1);
     EXPECT_EQ(response.container_responses(0).cdi_devices(0).name(), "umacct.io/memory=allocated");
     EXPECT_EQ(allocate(offer, {}).container_responses_size(), 0);
+}
+
+/// Whichever description of the interface this was built by.
+TEST(Devices, EachMessageIsTheseBytes) {
+    v1beta1::DevicePluginOptions options;
+    v1beta1::RegisterRequest request;
+
+    options.set_pre_start_required(true);
+    options.set_get_preferred_allocation_available(true);
+    EXPECT_EQ(options.SerializeAsString(), "\x08\x01\x10\x01");
+    request.set_version("v");
+    request.set_endpoint("e");
+    request.set_resource_name("r");
+    request.mutable_options()->set_pre_start_required(true);
+    EXPECT_EQ(request.SerializeAsString(), "\x0a\x01v\x12\x01"
+                                           "e\x1a\x01r\"\x02\x08\x01");
+    EXPECT_EQ(list_of({.memory = mib}).SerializeAsString(), "\x0a\x0c\x0a\x01"
+                                                            "0\x12\x07Healthy");
+    EXPECT_EQ(request_for({{"0", "1"}}).SerializeAsString(), "\x0a\x06\x0a\x01"
+                                                             "0\x0a\x01"
+                                                             "1");
+    EXPECT_EQ(allocate({.memory = mib}, request_for({{"0"}})).SerializeAsString(),
+              "\x0a\x39\"\x19\x0a\x13umacct.io/allocated\x12\x02"
+              "1m*\x1c\x0a\x1aumacct.io/memory=allocated");
 }
 
 TEST(Devices, WhatNobodyOfferedIsRefused) {
@@ -373,7 +398,7 @@ TEST_F(KubernetesTest, AllOfASparkGoesThroughKubeletsClient) {
     v1beta1::AllocateRequest request;
     auto &container = *request.add_container_requests();
     for (int i = 0; i < 131072; ++i)
-        container.add_device_ids(std::to_string(i));
+        container.add_devices_ids(std::to_string(i));
     Context context;
     v1beta1::AllocateResponse response;
     ASSERT_TRUE(stub->Allocate(&context, request, &response).ok());
@@ -641,7 +666,9 @@ TEST_F(KubernetesTest, CrioReadsItsFilesAtItsStartToo) {
 
 TEST_F(KubernetesTest, TheProgramRegistersAndEndsBySigterm) {
     Kubelet kubelet(folder_);
-    std::string program = UMACCT_DEVICE_PLUGIN;
+    // selftests/run kubernetes has one that was built by another description of the interface.
+    const char *other = std::getenv("UMACCT_DEVICE_PLUGIN");
+    std::string program = other != nullptr ? other : UMACCT_DEVICE_PLUGIN;
     std::string folder = "--folder=" + folder_.string();
     std::string root = "--root=" + sandbox_.root().string();
     std::array<char *, 4> argv{program.data(), folder.data(), root.data(), nullptr};
@@ -655,6 +682,13 @@ TEST_F(KubernetesTest, TheProgramRegistersAndEndsBySigterm) {
     const auto list = watch.next();
     EXPECT_TRUE(list && list->devices_size() > 0 && list->devices(0).health() == "Unhealthy")
         << "nothing is set up in that folder";
+    Context context;
+    v1beta1::DevicePluginOptions options;
+    EXPECT_TRUE(stub->GetDevicePluginOptions(&context, {}, &options).ok());
+    Context second;
+    v1beta1::AllocateResponse response;
+    EXPECT_EQ(stub->Allocate(&second, request_for({{"0"}}), &response).error_code(),
+              grpc::StatusCode::FAILED_PRECONDITION);
     kubelet.stop();
     kubelet.start();
     EXPECT_TRUE(kubelet.wait_for(2)) << "the folder told it of the new kubelet";
