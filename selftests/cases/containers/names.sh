@@ -90,9 +90,11 @@ ask vllm alloc 4M 10
 is "a podman container's name finds what it holds" "$(target vllm system)" $((40 * MIB))
 is "a podman container is found with its id" "$(target vllm container_id)" "$(cat "$TEST_DIR/id")"
 check "ls has the podman container by its name" listed "podman vllm"
-check "the podman container is limited by its name" umacct limit vllm --hard "$(with_metadata $((60 * MIB)) 15 1)"
-ask vllm fill 4M
-is "the limit of the podman container holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
+if [ -z "$OBSERVED" ]; then
+	check "the podman container is limited by its name" umacct limit vllm --hard "$(with_metadata $((60 * MIB)) 15 1)"
+	ask vllm fill 4M
+	is "the limit of the podman container holds" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
+fi
 check "ps has the podman container by its name" sh -c "umacct ps vllm | grep -q 'rmtool.*podman vllm'"
 
 check "podman starts a container of an image" run_image tiny
@@ -121,23 +123,29 @@ printf '[[rule]]\nname = "tiny"\nimage = "models/tiny"\nhard = "1G"\n' >/etc/uma
 is "a rule by its image is for the pod's container" "$(umacct config explain --json server | json_field rule)" tiny
 rm /etc/umacct.toml
 check "ls has the pod by name" listed "pod prod/llm-0"
-check "the pod is limited by its name" umacct limit prod/llm-0 \
-	--hard "$(with_metadata $((80 * MIB)) 20 1)"
-ask server fill 4M
-is "the pod's limit binds its container" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
+if [ -z "$OBSERVED" ]; then
+	check "the pod is limited by its name" umacct limit prod/llm-0 \
+		--hard "$(with_metadata $((80 * MIB)) 20 1)"
+	ask server fill 4M
+	is "the pod's limit binds its container" "$(reply_field status) $(reply_field count)" "$NO_MEMORY 5"
+fi
+vllm_holds=$(target vllm system)
 
 check "containerd starts a second container of the name" run_ctr default vllm other
-umacct limit vllm --hard 1M 2>"$TEST_DIR/ambiguous"
+umacct show vllm 2>"$TEST_DIR/ambiguous"
 is "a name of two containers is refused" "$?" 1
 for choice in 'names 2 cgroups' '(containerd vllm)' '(podman vllm)'; do
 	check "the refusal of a name of two containers has the choice $choice" grep -qF "$choice" "$TEST_DIR/ambiguous"
 done
-is "a name of two containers changes nothing" "$(target /default/vllm hard)" null
+if [ -z "$OBSERVED" ]; then
+	check "a limit for a name of two containers is refused" fails umacct limit vllm --hard 1M 2>/dev/null
+	is "a limit for a name of two containers changes nothing" "$(target /default/vllm hard)" null
+fi
 check "the second container of the name goes" remove_ctr default vllm
 is "the name is unique again when the second container is gone" "$(target vllm runtime)" podman
 
 check "a container is renamed" podman rename vllm served
-is "a renamed container is found by its new name" "$(target served system)" $((60 * MIB))
+is "a renamed container is found by its new name" "$(target served system)" "$vllm_holds"
 check "a renamed container is not found by its old name" fails umacct show vllm 2>/dev/null
 
 check "a container is removed" podman rm --force --time 0 served

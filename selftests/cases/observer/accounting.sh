@@ -7,6 +7,7 @@
 # what many processes do at once is lost. What takes the module says so.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
+. "$(dirname "$0")/../../lib/observer.sh"
 needs_vm "it locks the kernel down"
 needs_accounting
 needs_uvm
@@ -17,27 +18,6 @@ LOCKDOWN=/sys/kernel/security/lockdown
 PINNED=/sys/fs/bpf/umacct
 [ -e "$LOCKDOWN" ] || mount -t securityfs securityfs /sys/kernel/security
 
-# again CASE: its checks, as checks of this one.
-again() {
-	sh "$SELFTESTS/cases/$1.sh" >"$TEST_DIR/again" 2>&1
-	again_code=$?
-	while read -r again_word again_rest; do
-		case $again_word in
-		ok | not)
-			again_rest=${again_rest#*- }
-			case $again_word$again_rest in
-			*'# SKIP'*) skip "$1: ${again_rest%% \# SKIP*}" "${again_rest##*\# SKIP }" ;;
-			ok*) result ok "$1: $again_rest" ;;
-			*) result not_ok "$1: $again_rest" ;;
-			esac
-			;;
-		1..*) ;;
-		*) diag "${again_word#'#'} $again_rest" ;;
-		esac
-	done <"$TEST_DIR/again"
-	is "$1 ends well without the module" $again_code 0
-}
-
 events_of_ours() {
 	grep -c umacct /sys/kernel/tracing/kprobe_events
 }
@@ -47,11 +27,7 @@ missed() {
 	umacct --json | tr ',' '\n' | awk -F: '/"missed"/ { sum += $2 } END { print sum + 0 }'
 }
 
-# The module says what the driver keeps of what, as long as it is there.
-METADATA_STATUS=$TEST_DIR/status
-cp "$DEBUGFS/status" "$METADATA_STATUS"
-export METADATA_STATUS
-rmmod umacct
+without_module
 
 is "as long as nobody asks, nothing is hooked" "$(events_of_ours)" 0
 fails umacct ls 2>"$TEST_DIR/said"
@@ -67,8 +43,6 @@ check "the time since when the observer counts is right to the minute" \
 	grep -q 'only allocations since [0-9][0-9]:[0-9][0-9] are known' "$TEST_DIR/said"
 check "JSON says that the observer answers" sh -c "umacct --json | grep -q '\"observer\" *: *true'"
 check "the doctor warns that the observer counts" sh -c "umacct doctor | grep -q 'warn  observer: '"
-OBSERVED=yes
-export OBSERVED
 cgroup_leaf limited
 check "a limit is refused without the module" fails limit limited --hard 1M 2>"$TEST_DIR/said"
 check "the refusal of a limit says what gets the module" grep -q modprobe "$TEST_DIR/said"

@@ -7,6 +7,7 @@
 # lose is said, to the call; and the module takes over.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
+. "$(dirname "$0")/../../lib/observer.sh"
 needs_vm "it unloads the module, and measures the whole machine's free memory"
 needs_accounting
 needs_kernel_alloc
@@ -17,13 +18,7 @@ PINNED=/sys/fs/bpf/umacct
 EVENTS=/sys/kernel/tracing/events/umacct_observer
 mount -t bpf bpf /sys/fs/bpf
 
-# See observer/accounting.
-METADATA_STATUS=$TEST_DIR/status
-cp "$DEBUGFS/status" "$METADATA_STATUS"
-export METADATA_STATUS
-rmmod umacct
-OBSERVED=yes
-export OBSERVED
+without_module
 
 said() { # WORDS
 	grep -q "$1" "$LOG"

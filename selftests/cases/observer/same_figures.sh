@@ -3,10 +3,11 @@
 # boot:
 #
 # The same is done three times: with the module, with the observer, and with the observer in a
-# kernel that is locked down. Every figure of every cgroup and process is the same, to the byte. Not among what is done
-# are the two things that the observer doesn't see: events, and further objects of the same memory.
+# kernel that is locked down. Every figure of every cgroup and process is the same, to the byte. Not
+# among what is done is what the observer doesn't see: further objects of the same memory.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
+. "$(dirname "$0")/../../lib/observer.sh"
 needs_vm "it locks the kernel down"
 needs_accounting
 needs_uvm
@@ -204,9 +205,7 @@ observe() {
 
 counts=module
 operations
-rmmod umacct
-OBSERVED=yes
-export OBSERVED
+without_module
 observe "not locked down"
 echo integrity >"$LOCKDOWN"
 check "a kernel that is locked down refuses the module" fails load umacct 2>/dev/null
