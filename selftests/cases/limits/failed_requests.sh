@@ -108,6 +108,10 @@ if [ "$(driver_major)" -ge 545 ]; then
 	ask holder alloc 64M
 	check "a request that is given in smaller pages is not told" eventually told asks 204
 	is "a request that is given in smaller pages is not counted as failed" "$(account asks failed)" 204
+	ask holder kernel alloc $((64 * MIB / PAGE)) $((64 * MIB)) 0
+	is "a request fails in one piece of 64 MiB" "$(reply_field status)" $NO_MEMORY
+	check "the program gets a page after that" ask holder kernel alloc 1 $PAGE 0
+	is "a page does not take the failure of a large piece back" "$(account asks failed)" 205
 	is "nobody was killed for requests of pieces" "$(oom_kills)" "$killed"
 fi
 
