@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "lib/error.h"
+#include "lib/host/program.h"
 #include "tool/secure_boot/state.h"
 
 namespace umacct::tool::doctor {
@@ -60,30 +63,59 @@ std::vector<std::string> later_without(const Examined &at) {
     return releases;
 }
 
+/// Where DKMS keeps what it knows of umacct, a folder for each version.
+fs::path dkms_tree(const Examined &at) {
+    return at.file("var/lib/dkms/umacct");
+}
+
+bool has_headers(const Examined &at, const std::string &release) {
+    return is_there(at.file("lib/modules") / release / "build/include");
+}
+
+/// How a kernel gets its module by DKMS.
+std::string how_to_build(const Examined &at, const std::string &release) {
+    return has_headers(at, release)
+               ? fmt::format("dkms install umacct/{} -k {}; its log is in /var/lib/dkms/umacct",
+                             UMACCT_VERSION, release)
+               : fmt::format("apt install linux-headers-{}; DKMS builds it then", release);
+}
+
 void check_installed(const Examined &at, Findings &found) {
     const bool installed = !module_file(at, at.release()).empty();
 
     found.warn_unless(installed, "installed",
                       fmt::format("umacct.ko is {}installed for kernel {}", installed ? "" : "not ",
                                   at.release()),
-                      "apt install umacct-dkms, 'make install' or 'make dkms-install', else it is "
-                      "gone after a boot");
+                      is_there(dkms_tree(at))
+                          ? how_to_build(at, at.release())
+                          : "apt install umacct-dkms, 'make install' or 'make dkms-install', else "
+                            "it is gone after a boot");
     for (const std::string &release : later_without(at))
         found.add(Health::warn, "installed",
-                  fmt::format("kernel {} is installed and has no umacct: after the next boot "
-                              "nothing is accounted",
+                  fmt::format("kernel {} is installed and has no umacct: after the next boot no "
+                              "limit holds",
                               release),
-                  is_there(at.file("lib/modules") / release / "build/include")
-                      ? fmt::format("dkms install umacct/{} -k {}; its log is in "
-                                    "/var/lib/dkms/umacct",
-                                    UMACCT_VERSION, release)
-                      : fmt::format("apt install linux-headers-{}; DKMS builds it then", release));
+                  how_to_build(at, release));
+}
+
+/// Whether a module's file is signed; nothing where that can't be seen.
+std::optional<bool> is_signed(const fs::path &file) {
+    constexpr std::string_view magic = "~Module signature appended~\n";
+
+    if (file.extension() == ".ko")
+        return contents_of(file).ends_with(magic);
+    try {
+        // It is compressed, in one of the ways that kmod knows.
+        return !run_program({"/sbin/modinfo", "--field", "sig_id", file.string()}, "kmod").empty();
+    } catch (const Error &) {
+        return std::nullopt;
+    }
 }
 
 /// What of the module's signature may keep it from being loaded.
 void check_file(const Examined &at, const secure_boot::State &boot, Findings &found) {
-    constexpr std::string_view magic = "~Module signature appended~\n";
     const fs::path file = module_file(at, at.release());
+    const std::optional<bool> has_signature = file.empty() ? std::nullopt : is_signed(file);
     const std::string key = boot.certificate.string();
     const auto judge = [&](bool well, const std::string &what, const std::string &hint) {
         found.warn_unless(well, "signature", fmt::format("{}; {}", boot.text(), what), hint);
@@ -91,12 +123,14 @@ void check_file(const Examined &at, const secure_boot::State &boot, Findings &fo
 
     if (file.empty()) {
         judge(true, "there is no module yet that must be signed", "");
-    } else if (file.extension() != ".ko") {
-        judge(false, fmt::format("the module must be signed, and {} is compressed", file.string()),
+    } else if (!has_signature) {
+        judge(false,
+              fmt::format("the module must be signed; whether it is can't be seen in {}",
+                          file.string()),
               fmt::format("modinfo -F signer umacct says who signed it, and nothing if nobody did; "
                           "where it is signed: {}",
                           boot.how_to_enroll()));
-    } else if (!contents_of(file).ends_with(magic)) {
+    } else if (!*has_signature) {
         judge(false, fmt::format("{} is not signed, and will not load", file.string()),
               fmt::format("apt install openssl; dkms install --force umacct/{} -k {}",
                           UMACCT_VERSION, at.release()));
@@ -134,13 +168,11 @@ void check_signature(const Examined &at, Findings &found) {
 }
 
 void check_dkms(const Examined &at, Findings &found) {
-    const fs::path tree = at.file("var/lib/dkms/umacct");
     std::error_code error;
-    const bool headers = is_there(at.file("lib/modules") / at.release() / "build/include");
     bool known = false;
     bool built = false;
 
-    for (fs::directory_iterator version(tree, error), end; !error && version != end;
+    for (fs::directory_iterator version(dkms_tree(at), error), end; !error && version != end;
          version.increment(error)) {
         known = true;
         built = built || is_there(version->path() / at.release());
@@ -150,13 +182,10 @@ void check_dkms(const Examined &at, Findings &found) {
     else
         found.warn_unless(
             built, "dkms",
-            fmt::format("umacct is {} for kernel {}{}", built ? "built" : "not built", at.release(),
-                        built || headers ? "" : ", whose headers are not installed"),
-            headers
-                ? fmt::format("dkms install umacct/{} -k {}; its log is in "
-                              "/var/lib/dkms/umacct",
-                              UMACCT_VERSION, at.release())
-                : fmt::format("apt install linux-headers-{}; DKMS builds it then", at.release()));
+            fmt::format(
+                "umacct is {} for kernel {}{}", built ? "built" : "not built", at.release(),
+                built || has_headers(at, at.release()) ? "" : ", whose headers are not installed"),
+            how_to_build(at, at.release()));
 }
 
 } // namespace
