@@ -32,18 +32,25 @@ tool_key() {
 	} | sha256sum | cut -c 1-16
 }
 
-build_tool() { # READY
-	local to work programs=(umacct umacctd umacct-hook umacct-runtime check_json umacct_nvml umacct_nvml_stand_in)
+# build_programs [TARGET]...: what is installed, and these, in the build directory.
+build_programs() {
+	local to programs=(umacct umacctd umacct-hook umacct-runtime umacct_nvml "$@")
 	# There is no HTTP library for the cross compiler.
 	[[ $arch != "$host_arch" ]] || programs+=(umacct-exporter)
 	to=$(userspace_build)
-	work=$1.$$
-	rm -rf "$work"
-	mkdir -p "$work"
 	configure_tool
 	! grep -q '^UMACCT_OBSERVER:BOOL=ON' "$to/CMakeCache.txt" || programs+=(umacct_observer)
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
 		cmake --build "$to" --target "${programs[@]}" -j "$jobs"
+}
+
+build_tool() { # READY
+	local to work
+	to=$(userspace_build)
+	work=$1.$$
+	rm -rf "$work"
+	mkdir -p "$work"
+	build_programs check_json umacct_nvml_stand_in
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
