@@ -3,6 +3,7 @@
 #include <ctime>
 #include <string>
 
+#include "lib/host/program.h"
 #include "tests/history_story.h"
 #include "tests/tool_fixture.h"
 
@@ -127,6 +128,20 @@ TEST_F(Doctor, WhatOfItsSignatureMayKeepTheModuleAway) {
               std::string::npos);
     sandbox_.write(list, "another's, certificate, a third");
     expect("signature", "ok", "mok.pub is enrolled", 3);
+}
+
+TEST_F(Doctor, AModuleThatIsCompressedIsRead) {
+    const std::string file = "lib/modules/6.12.1-test/updates/dkms/umacct.ko";
+    const std::string path = (sandbox_.root() / file).string();
+
+    loaded_ = false;
+    sandbox_.write("sys/module/umacct/taint", "");
+    secure_boot();
+    sandbox_.write("lib/modules/6.12.1-test/modules.dep", "updates/dkms/umacct.ko.xz: x.ko\n");
+    sandbox_.write(file + ".s", ".section .modinfo,\"a\"\n.asciz \"license=GPL\"\n");
+    run_program({"cc", "-c", "-o", path, path + ".s"}, "gcc");
+    run_program({"xz", path}, "xz-utils");
+    expect("signature", "warn", "umacct.ko.xz is not signed", 3);
 }
 
 TEST_F(Doctor, TheModuleCantBeAsked) {

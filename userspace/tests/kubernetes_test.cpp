@@ -227,7 +227,7 @@ TEST(Devices, TheirSumIsTheLimit) {
     EXPECT_EQ(allocate(offer, {}).container_responses_size(), 0);
 }
 
-/// Whichever description of the interface this was built by.
+/// The published description of the interface gives the same ones: see selftests/kubernetes.
 TEST(Devices, EachMessageIsTheseBytes) {
     v1beta1::DevicePluginOptions options;
     v1beta1::RegisterRequest request;
