@@ -39,7 +39,7 @@ constexpr std::size_t most_happenings = 512;
 constexpr int cached_pages = 384;
 constexpr int cached_page_bytes = 4096 + 512;
 
-constexpr auto retry_after = 2s;
+constexpr auto save_again_after = 2s;
 
 /// The account that holds most, and the next one: the first may be the one that asks.
 constexpr std::size_t most_largest = 2;
@@ -277,7 +277,7 @@ void Recorder::write() {
                 tell_once(fmt::format("history: {}", error.what()));
                 writer.reset();
                 lock.lock();
-                changed_.wait_for(lock, retry_after, [this] { return ends_; });
+                changed_.wait_for(lock, save_again_after, [this] { return ends_; });
                 if (ends_)
                     return;
                 continue;

@@ -34,7 +34,7 @@ constexpr std::uint64_t least_slack = 4ULL << 20;
 constexpr std::uint64_t stock_pages = 64; ///< what one CPU may hold back from memory.stat
 constexpr int bar_width = 72;             ///< on a wide terminal, and where there is none
 
-struct Options {
+struct AuditOptions {
     std::optional<std::string> target;
     bool machine = false; ///< alone
     std::optional<std::string> diff;
@@ -101,7 +101,7 @@ std::vector<Account> audited_accounts(Module &module, const Machine &machine,
 }
 
 Audit make_audit(Module &module, const Machine &machine, const Output &output,
-                 const Options &options) {
+                 const AuditOptions &options) {
     const std::vector<Account> accounts = options.machine ? std::vector<Account>()
                                           : options.target
                                               ? audited_accounts(module, machine, *options.target)
@@ -553,7 +553,7 @@ void write_svg(const Machine &machine, const Output &output, const std::string &
                     "name a file in a directory that you may write to");
 }
 
-int make(Module &module, const Machine &machine, Output &output, const Options &options) {
+int make(Module &module, const Machine &machine, Output &output, const AuditOptions &options) {
     const bool svg_only = options.svg == std::optional<std::string>("-");
 
     if (svg_only && output.json)
@@ -586,7 +586,7 @@ int make(Module &module, const Machine &machine, Output &output, const Options &
 } // namespace
 
 Action add_audit(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<AuditOptions>();
 
     CLI::Option *target = verb.add_option("TARGET", options->target, "this cgroup's subtree alone");
     CLI::Option *diff =

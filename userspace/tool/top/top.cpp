@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double delay_least = 0.1;
 constexpr double delay_most = 86400;
 
-struct Options {
+struct TopOptions {
     std::optional<std::string> target;
     double delay = 1;
     std::optional<std::uint64_t> iterations;
@@ -54,7 +54,7 @@ struct Options {
 /// Takes readings of one subtree, or of everything.
 class Reader {
 public:
-    Reader(Connection &connection, Machine &machine, const Options &options)
+    Reader(Connection &connection, Machine &machine, const TopOptions &options)
         : connection_(connection), machine_(machine), wanted_(options.target) {}
 
     /// A module that was loaded anew is found again, and so is a target that was.
@@ -236,8 +236,8 @@ void print_table(const Machine &machine, const Output &output, const TopModel &m
         print_rows(output, rows, shown, of, options);
 }
 
-void run_batch(const Machine &machine, const Output &output, const Options &options, Reader &reader,
-               TopModel &model) {
+void run_batch(const Machine &machine, const Output &output, const TopOptions &options,
+               Reader &reader, TopModel &model) {
     const std::uint64_t iterations = options.refreshes(output);
     std::string problem;
 
@@ -269,7 +269,7 @@ void run_batch(const Machine &machine, const Output &output, const Options &opti
 
 // --- the full screen --------------------------------------------------------------
 
-void run_screen(Terminal &terminal, const Options &options, Reader &reader, TopModel &model,
+void run_screen(Terminal &terminal, const TopOptions &options, Reader &reader, TopModel &model,
                 TopUi &ui) {
     const std::uint64_t iterations = options.iterations.value_or(0);
     auto next = Clock::now() + options.interval();
@@ -295,7 +295,7 @@ void run_screen(Terminal &terminal, const Options &options, Reader &reader, TopM
 }
 
 /// Also where none of them would be printed.
-void check_columns(const Options &options, bool on_screen) {
+void check_columns(const TopOptions &options, bool on_screen) {
     columns_of(options.list, options.processes);
     const ListOptions &list = options.list;
     const char *given = !list.columns.empty() ? "-o"
@@ -309,7 +309,7 @@ void check_columns(const Options &options, bool on_screen) {
                     "with --batch they are printed as you choose them");
 }
 
-int top(Session &session, const Options &options) {
+int top(Session &session, const TopOptions &options) {
     Machine &machine = session.machine;
     const Output &output = session.output;
     Reader reader(session.connection, machine, options);
@@ -359,7 +359,7 @@ std::string check_iterations(const std::string &text) {
 } // namespace
 
 Action add_top(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<TopOptions>();
 
     // -b is --batch here, as other programs of the kind have it.
     add_list_options(verb, options->list, Of::both, "--bytes");

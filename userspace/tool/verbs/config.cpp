@@ -27,7 +27,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct ConfigOptions {
     std::string action;
     std::optional<std::string> target;
 };
@@ -344,7 +344,7 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
     return 0;
 }
 
-int config(Session &session, const Options &options) {
+int config(Session &session, const ConfigOptions &options) {
     const std::string &action = options.action;
     const bool is_for_one = action == "explain" || action == "apply";
 
@@ -364,7 +364,7 @@ int config(Session &session, const Options &options) {
 } // namespace
 
 Action add_config(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ConfigOptions>();
 
     verb.add_option("ACTION", options->action, "check, explain, apply or drop-ins")
         ->required()

@@ -20,7 +20,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct HeadroomOptions {
     std::optional<std::string> size;
     std::optional<std::string> blocks;
 };
@@ -37,7 +37,7 @@ std::optional<pid_t> daemon_seen(const Machine &machine, bool &known) {
     }
 }
 
-int headroom(const Machine &machine, Output &output, const Options &options) {
+int headroom(const Machine &machine, Output &output, const HeadroomOptions &options) {
     const Headroom before = headroom_now(machine);
     const bool unset = options.size == "default";
     HeadroomChange change;
@@ -86,7 +86,7 @@ int headroom(const Machine &machine, Output &output, const Options &options) {
 } // namespace
 
 Action add_headroom(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<HeadroomOptions>();
 
     verb.add_option("SIZE", options->size,
                     "how much, such as 8G or 10%, off, or default, which is what the policy says; "

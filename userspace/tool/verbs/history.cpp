@@ -27,7 +27,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct HistoryOptions {
     std::optional<std::string> target;
     AskedTime time;
     bool csv = false;
@@ -396,7 +396,7 @@ void print_course(const Output &output, const Machine &machine, history::Reader 
     print_document(output, boots, boot, end, period, course);
 }
 
-int history_of(Session &session, const Options &options) {
+int history_of(Session &session, const HistoryOptions &options) {
     history::Reader reader(session.machine.root());
     const Output &output = session.output;
 
@@ -436,7 +436,7 @@ int history_of(Session &session, const Options &options) {
 } // namespace
 
 Action add_history(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<HistoryOptions>();
 
     CLI::Option *target =
         verb.add_option("TARGET", options->target, "only this cgroup, unit, container or pod");

@@ -13,7 +13,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct LimitOptions {
     std::optional<std::string> target;
     SettingOptions settings;
     ListOptions list{.columns = {}, .sort = "name"};
@@ -24,7 +24,7 @@ bool is_limited(const Account &account) {
            account.view;
 }
 
-int limit(Session &session, const Options &options) {
+int limit(Session &session, const LimitOptions &options) {
     const AccountChange change = parse_settings(options.settings, session.machine);
 
     if (change.empty())
@@ -43,7 +43,7 @@ int limit(Session &session, const Options &options) {
 } // namespace
 
 Action add_limit(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<LimitOptions>();
 
     add_list_options(verb, options->list, Of::accounts);
     verb.add_option("TARGET", options->target, target_help);

@@ -16,7 +16,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct LsOptions {
     std::optional<std::string> target;
     ListOptions list{.columns = {}, .sort = "usage"};
     bool flat = false;
@@ -24,7 +24,7 @@ struct Options {
     std::optional<std::uint32_t> depth;
 };
 
-int list(Session &session, const Options &options) {
+int list(Session &session, const LsOptions &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
     const std::vector<const Column *> shown =
@@ -87,7 +87,7 @@ int list(Session &session, const Options &options) {
 } // namespace
 
 Action add_ls(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<LsOptions>();
 
     add_list_options(verb, options->list, Of::accounts);
     verb.add_option("TARGET", options->target, subtree_help);

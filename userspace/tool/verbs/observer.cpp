@@ -27,7 +27,7 @@ std::optional<std::uint64_t> since() {
     return decode<Status>(transport->request(UMACCT_CMD_STATUS_GET, {})).since_ns;
 }
 
-struct Options {
+struct ObserverOptions {
     std::string word;
     std::uint32_t records = usual_records;
 };
@@ -64,7 +64,7 @@ void begin_where_needed(Session &session, std::uint32_t records) {
     }
 }
 
-int control(Session &session, const Options &options) {
+int control(Session &session, const ObserverOptions &options) {
     const Output &output = session.output;
 
     if (options.word == "on")
@@ -88,7 +88,7 @@ int control(Session &session, const Options &options) {
 } // namespace
 
 Action add_observer(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ObserverOptions>();
 
     verb.add_option("STATE", options->word,
                     "on: begin to count; off: end, and forget what was counted; auto: on where the "

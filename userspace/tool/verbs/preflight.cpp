@@ -47,7 +47,7 @@ constexpr std::chrono::seconds rest_interval{1};
 /// as long as it took.
 constexpr std::chrono::seconds fix_interval{1};
 
-struct Options {
+struct PreflightOptions {
     std::string size;
     std::optional<std::string> blocks;
     std::optional<std::string> wait;
@@ -498,7 +498,7 @@ std::optional<Preflight> wait_for(Question &question, const std::function<Fixed(
     }
 }
 
-int preflight(Session &session, const Options &options) {
+int preflight(Session &session, const PreflightOptions &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
     const Asked asked{.bytes = read_argument("SIZE", options.size,
@@ -560,7 +560,7 @@ int preflight(Session &session, const Options &options) {
 } // namespace
 
 Action add_preflight(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<PreflightOptions>();
 
     verb.add_option("SIZE", options->size,
                     "how much the driver will be asked for, such as 96G or 80%")

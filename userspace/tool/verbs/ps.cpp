@@ -14,12 +14,12 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct PsOptions {
     std::optional<std::string> target;
     ListOptions list{.columns = {}, .sort = "usage"};
 };
 
-int list(Session &session, const Options &options) {
+int list(Session &session, const PsOptions &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
     const auto shown = chosen_columns(options.list, Of::processes, usual_of_processes);
@@ -45,7 +45,7 @@ int list(Session &session, const Options &options) {
 } // namespace
 
 Action add_ps(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<PsOptions>();
 
     add_list_options(verb, options->list, Of::processes);
     verb.add_option("TARGET", options->target,

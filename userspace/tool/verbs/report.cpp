@@ -49,7 +49,7 @@ constexpr std::int64_t recent_ms = 2000;
 /// Of a PNG, so that it can be read on any screen.
 constexpr double png_scale = 2;
 
-struct Options {
+struct ReportOptions {
     AskedTime time;
     std::string file = "-";
     bool svg = false;
@@ -99,7 +99,7 @@ Moment moment_of_now(Session &session, std::map<std::uint32_t, Named> &names) {
     return moment;
 }
 
-void read_history(Session &session, const Options &options, Follower &follower,
+void read_history(Session &session, const ReportOptions &options, Follower &follower,
                   std::optional<Thinned> &thinned, Told &told) {
     history::Reader reader(session.machine.root());
     const std::vector<Boot> boots = reader.boots();
@@ -120,7 +120,7 @@ void read_history(Session &session, const Options &options, Follower &follower,
     told.period.leaks = history::find_leaks(reader, boot, range);
 }
 
-Told tell(Session &session, const Options &options) {
+Told tell(Session &session, const ReportOptions &options) {
     const Filter all(session.machine, {});
     Follower follower(all);
     std::optional<Thinned> thinned;
@@ -224,7 +224,7 @@ std::vector<std::pair<std::string, std::string>> versions_of(const Machine &mach
             {"system", known(system)}};
 }
 
-std::string draw(Session &session, const Options &options) {
+std::string draw(Session &session, const ReportOptions &options) {
     const Redactor redactor =
         options.redact ? Redactor(redaction_key(session.machine.root())) : Redactor();
     Told told = tell(session, options);
@@ -265,7 +265,7 @@ std::string draw(Session &session, const Options &options) {
     return out.str();
 }
 
-int report(Session &session, const Options &options) {
+int report(Session &session, const ReportOptions &options) {
     const Output &output = session.output;
     const bool to_output = options.file == "-";
 
@@ -297,7 +297,7 @@ int report(Session &session, const Options &options) {
 } // namespace
 
 Action add_report(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ReportOptions>();
 
     verb.add_option("FILE", options->file, "where it goes; - is standard output")
         ->type_name("FILE")

@@ -31,7 +31,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct RunOptions {
     SettingOptions settings;
     bool charge = false;
     bool quiet = false;
@@ -157,7 +157,7 @@ int wait_for(Process &process, const SignalGuard &signals) {
 }
 
 /// What the command took. It ended as it ended, whatever becomes of this.
-void report(Module &module, const Machine &machine, const Output &output, const Options &options,
+void report(Module &module, const Machine &machine, const Output &output, const RunOptions &options,
             const FileDescriptor &file, const Target &target, int exit_code) {
     std::ostringstream text;
     std::ostream &out = options.report.empty() ? output.err : text;
@@ -190,7 +190,7 @@ void report(Module &module, const Machine &machine, const Output &output, const 
 
 /// What was in the file is lost. The command doesn't inherit it: it may run as another user,
 /// who must not write to what only we may open.
-FileDescriptor open_report(const Options &options) {
+FileDescriptor open_report(const RunOptions &options) {
     constexpr mode_t everybody_reads = 0666; // less the umask
 
     if (options.report.empty())
@@ -205,7 +205,7 @@ FileDescriptor open_report(const Options &options) {
     return FileDescriptor(fd);
 }
 
-AccountChange parse_change(const Options &options, const Machine &machine) {
+AccountChange parse_change(const RunOptions &options, const Machine &machine) {
     AccountChange change = parse_settings(options.settings, machine);
 
     if (options.charge)
@@ -213,7 +213,7 @@ AccountChange parse_change(const Options &options, const Machine &machine) {
     return change;
 }
 
-std::string name_for(const Options &options) {
+std::string name_for(const RunOptions &options) {
     if (options.name.empty())
         return fmt::format("umacct-run-{}", getpid());
     if (options.name.find('/') != std::string::npos || options.name.starts_with('.'))
@@ -223,7 +223,7 @@ std::string name_for(const Options &options) {
     return options.name;
 }
 
-int run(Session &session, const Options &options) {
+int run(Session &session, const RunOptions &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
     const std::vector<std::string> &words = session.command;
@@ -271,7 +271,7 @@ int run(Session &session, const Options &options) {
 } // namespace
 
 Action add_run(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<RunOptions>();
     auto unused = std::make_shared<std::vector<std::string>>();
 
     add_setting_options(verb, options->settings);

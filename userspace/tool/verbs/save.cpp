@@ -107,7 +107,7 @@ int save(Session &session) {
 
 // --- restore ----------------------------------------------------------------------
 
-struct Options {
+struct SaveOptions {
     std::string file = "-";
     bool dry_run = false;
 };
@@ -287,7 +287,7 @@ Json plan_json(const Status &status, const Plan &plan, bool dry_run) {
             {"missing", plan.missing}};
 }
 
-int restore(Session &session, const Options &options) {
+int restore(Session &session, const SaveOptions &options) {
     const Output &output = session.output;
     const Policy policy = read_saved(options.file);
     Module &module = session.module();
@@ -317,7 +317,7 @@ Action add_save(CLI::App &verb) {
 }
 
 Action add_restore(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SaveOptions>();
 
     verb.add_option("FILE", options->file, "what 'umacct save' wrote; - for standard input")
         ->type_name("FILE")

@@ -21,13 +21,13 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct SetOptions {
     std::string target;
     std::vector<std::string> settings; ///< NAME=VALUE
 };
 
 /// By name. Throws Error (usage).
-std::map<std::string, std::string> values_of(const Options &options) {
+std::map<std::string, std::string> values_of(const SetOptions &options) {
     std::map<std::string, std::string> values;
 
     for (const std::string &each : options.settings) {
@@ -204,7 +204,7 @@ bool keep(const Machine &machine, const Headroom &headroom, bool others) {
     }
 }
 
-int set(Session &session, const Options &options) {
+int set(Session &session, const SetOptions &options) {
     const bool of_machine = options.target == machine_word;
     const auto values = values_of(options);
     const Target target = of_machine ? session.machine.resolve("/")
@@ -256,7 +256,7 @@ int set(Session &session, const Options &options) {
 } // namespace
 
 Action add_set(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SetOptions>();
 
     verb.add_option("TARGET", options->target,
                     "cgroup path, unit, container, pod or pid; machine for the machine")

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct SetupOptions {
     std::optional<std::string> part;
     bool undo = false;
     bool print = false;
@@ -186,7 +186,7 @@ void warn(const Session &session, const containers::Stranded &stranded, Made &ma
 }
 
 Made set_up_runtime(const Session &session, const containers::Runtime &runtime,
-                    const Options &options) {
+                    const SetupOptions &options) {
     const fs::path &root = session.machine.root();
     const std::vector<containers::Edit> edits =
         options.undo ? containers::to_undo(runtime, root)
@@ -269,7 +269,7 @@ int list_parts(const Session &session) {
     return 0;
 }
 
-int report(const Session &session, const Options &options, const Made &made, bool is_set_up) {
+int report(const Session &session, const SetupOptions &options, const Made &made, bool is_set_up) {
     const char *done = !options.undo                             ? "made"
                        : containers::find_runtime(*options.part) ? "put back"
                                                                  : "removed";
@@ -296,7 +296,7 @@ int report(const Session &session, const Options &options, const Made &made, boo
     return 0;
 }
 
-int setup(const Session &session, const Options &options) {
+int setup(const Session &session, const SetupOptions &options) {
     const fs::path &root = session.machine.root();
 
     if (!options.part && (options.undo || options.print))
@@ -325,7 +325,7 @@ int setup(const Session &session, const Options &options) {
 } // namespace
 
 Action add_setup(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SetupOptions>();
 
     verb.add_option("PART", options->part,
                     "what: nvml, secure-boot, podman, crio, docker, containerd or cdi; without it, "

@@ -21,7 +21,7 @@ namespace umacct::tool {
 
 namespace {
 
-struct Options {
+struct ShowOptions {
     std::string target;
     bool bytes = false;
 };
@@ -100,7 +100,7 @@ void print_account(Module &module, const Machine &machine, const Output &output,
     figures.print(output, 2);
 }
 
-int show(Module &module, const Machine &machine, Output &output, const Options &options) {
+int show(Module &module, const Machine &machine, Output &output, const ShowOptions &options) {
     const Target target = machine.resolve(options.target);
     const std::vector<Account> accounts{read_account(module, machine.cgroups(), target)};
     const Account &account = accounts.front();
@@ -135,7 +135,7 @@ int show(Module &module, const Machine &machine, Output &output, const Options &
 } // namespace
 
 Action add_show(CLI::App &verb) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ShowOptions>();
 
     verb.add_option("TARGET", options->target, target_help)->required();
     verb.add_flag("-b,--bytes", options->bytes, "sizes in bytes, without a unit");
