@@ -104,6 +104,9 @@ export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$clone CCACHE_NOHASHDIR=1 CCACHE_
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 compiler_cache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
+# Where nobody looks at single objects, many files are compiled as one, in half the time.
+many_at_once=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6)
+
 # configure_tool: readies the build directory, and sets library_path. The unit tests
 # are built in the same place, where they can run.
 configure_tool() {
@@ -123,7 +126,7 @@ configure_tool() {
 		PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
 		cmake -G Ninja -S "$clone" -B "$to" \
 		"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
-		-DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
+		"${many_at_once[@]}" -DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
 		-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="${triplet%%-*}" \
 		-DCMAKE_C_COMPILER="${cross}gcc-12" \
 		-DCMAKE_CXX_COMPILER="${cross}g++-12" \
