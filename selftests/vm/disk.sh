@@ -8,10 +8,11 @@
 . "$vm/debian.sh"
 
 # What a person has there who runs containers and Prometheus; what our packages need, and
-# later kernels' headers.
+# later kernels' headers; what boots another kernel.
 disk_packages() {
 	printf '%s\n' systemd-sysv dbus udev kmod dkms gcc make libc6-dev openssl busybox-static \
-		"linux-image-$arch" "linux-headers-$arch" initramfs-tools pahole podman crun prometheus
+		"linux-image-$arch" "linux-headers-$arch" initramfs-tools pahole podman crun prometheus \
+		kexec-tools
 	# Linux 7's headers ask for it by that name.
 	[[ $suite != trixie ]] || echo gcc-14-for-host
 	dpkg-deb -f "$debs"/umacct_*.deb Depends | sed 's/([^)]*)//g; s/|[^,]*//g' | tr -d ' ' | tr , '\n'
