@@ -141,9 +141,26 @@ struct file {
 	struct address_space *f_mapping;
 };
 
+enum mod_mem_type {
+	MOD_TEXT,
+};
+
+struct module_memory {
+	void *base;
+	unsigned int size;
+};
+
+/* Until 6.3. */
+struct module_layout {
+	void *base;
+	unsigned int text_size;
+};
+
 struct module {
 	char name[56];
 	const char *version;
+	struct module_memory mem[1];
+	struct module_layout core_layout;
 };
 
 #pragma clang attribute pop

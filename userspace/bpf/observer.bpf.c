@@ -79,7 +79,8 @@ struct {
  * @apart: added to the handle, where the address is another record's, too
  * @array: of a range of managed memory: the array that it has, where that is large
  * @shortened: likewise: the array that is left to @from, which it is split off
- * @from: likewise; of a VA space its mapping, of a block from vmalloc() the code that asks for it
+ * @from: likewise; of a VA space its mapping, of a block from vmalloc() the function that asks for
+ *	it, 0 where it is in nvidia_code
  * @kind: enum observer_kind
  * @managed: it makes a range of managed memory
  * @block: how many pages each block of a request has
@@ -224,6 +225,13 @@ static const struct series known_series[] = KNOWN_SERIES;
 
 /* What is known of nvidia.ko and of nvidia-uvm.ko; without layouts where nothing is. */
 struct series drivers[2];
+
+/* Where all that may call __vmalloc() is in nvidia.ko: os_alloc_mem() alone does. 0 if not known. */
+__u64 nvidia_code;
+__u64 nvidia_code_size;
+
+/* No function is longer. */
+#define FUNCTION_SIZE		4096
 
 /*
  * Of a function that isn't static the verifier looks at the code once; of one that is, again at each
@@ -1215,20 +1223,27 @@ static __always_inline __u64 pages_of(__u64 at)
 }
 
 /*
- * Within a function of a driver's that has asked vmalloc() for a block the return from that is hooked,
- * as the function itself is asked for small ones all the time. The caller is known by its address:
- * others ask for blocks, too, and one that a task never asked for is not the next one that it gets.
+ * Of a large block of a driver's the return from the kernel's vmalloc() is hooked, as the driver's own
+ * function is called for small ones all the time. The caller is known by its address: others ask
+ * for blocks, too. A block that is asked for within a function that is hooked comes from its code, or
+ * from code near it.
  */
 #define SAME_CODE		(64 * 1024)
 
+static __always_inline bool asked_by(const struct observer_call *call, __u64 caller)
+{
+	if (!call->from)
+		return caller - nvidia_code < nvidia_code_size;
+	return caller - call->from + SAME_CODE < 2 * SAME_CODE;
+}
+
 static __always_inline int vmalloc_end(struct pt_regs *ctx, enum observer_call_of of)
 {
-	const __u64 at = PT_REGS_RC(ctx), caller = PT_REGS_IP(ctx);
+	const __u64 at = PT_REGS_RC(ctx);
 	struct observer_call call;
 
-	if (!call_take(of, &call))
-		return 0;
-	if (at && caller - call.from + SAME_CODE < 2 * SAME_CODE)
+	/* One that a task never asked for is not the next one that it gets. */
+	if (call_take(of, &call) && at && asked_by(&call, PT_REGS_IP(ctx)))
 		remember(&call, at);
 	return 0;
 }
@@ -1260,6 +1275,37 @@ int free_second_entry(struct pt_regs *ctx)
 
 /* --- of nvidia.ko -------------------------------------------------------------- */
 
+/* Run once, at the start: of a driver that is loaded, the function that alone calls __vmalloc(). */
+SEC("syscall")
+int find_code(void *ctx __attribute__((unused)))
+{
+	static const char name[] = "nvidia:os_alloc_mem";
+	__u64 start = 0;
+
+	if (bpf_kallsyms_lookup_name(name, sizeof(name), 0, &start) || !start)
+		return 0;
+	nvidia_code = start;
+	nvidia_code_size = FUNCTION_SIZE;
+	return 0;
+}
+
+/* __vmalloc(), whatever calls it: os_alloc_mem() asks it for its block and the header before that. */
+SEC("kprobe")
+int vmalloc_entry(struct pt_regs *ctx)
+{
+	const __u64 size = PT_REGS_PARM1(ctx);
+	struct observer_call call;
+
+	ran(ctx);
+	if (size <= OS_MEM_BOUND + HEADER_BYTES || size > SIZE_BOUND || !nvidia_code_size ||
+	    !driver(false))
+		return 0;
+	call = metadata_call(false, vmalloc_bytes(size - HEADER_BYTES));
+	call_begin(OBSERVER_CALL_OS_MEM, &call);
+	return 0;
+}
+
+/* Where the kernel hides its addresses. */
 SEC("kprobe")
 int os_alloc_entry(struct pt_regs *ctx)
 {
@@ -1284,9 +1330,23 @@ int os_vmalloc_return(struct pt_regs *ctx)
 }
 
 /*
- * os_free_mem(), uvm_kvfree(). They are called for small blocks, too; but the kernel's vfree() is
- * called by interrupts, which leave a program out while one runs on the processor.
+ * vfree(), whatever calls it. Interrupts do, too: a kprobe's program would be left out while another
+ * program of a kprobe's runs on the processor, be it for a driver's block or not. This one is left
+ * out within itself alone.
  */
+SEC("fentry/vfree")
+int vfree_entry(void *ctx)
+{
+	__u64 at = 0;
+
+	ran(ctx);
+	/* Kernels such as 6.12 let no program read an argument that is a pointer to const void. */
+	if (!bpf_get_func_arg(ctx, 0, &at) && at)
+		forget(at);
+	return 0;
+}
+
+/* uvm_kvfree(), and os_free_mem() where vfree() can't be traced. They are called for small blocks, too. */
 SEC("kprobe")
 int free_large_entry(struct pt_regs *ctx)
 {
@@ -2066,6 +2126,17 @@ static __always_inline __u32 leading_number(const char *text)
 	return number;
 }
 
+static __always_inline void find_text(struct module *mod)
+{
+	if (bpf_core_field_exists(mod->mem)) {
+		nvidia_code = (__u64)BPF_CORE_READ(mod, mem[MOD_TEXT].base);
+		nvidia_code_size = BPF_CORE_READ(mod, mem[MOD_TEXT].size);
+	} else {
+		nvidia_code = (__u64)BPF_CORE_READ(mod, core_layout.base);
+		nvidia_code_size = BPF_CORE_READ(mod, core_layout.text_size);
+	}
+}
+
 /* do_init_module(): a driver's series is known before it takes anything. */
 SEC("kprobe")
 int init_module_entry(struct pt_regs *ctx)
@@ -2089,6 +2160,8 @@ int init_module_entry(struct pt_regs *ctx)
 		return 0;
 	bpf_probe_read_kernel_str(version, sizeof(version), BPF_CORE_READ(mod, version));
 	*series = leading_number(version);
+	if (known == &drivers[0])
+		find_text(mod);
 	known->layouts = 0;
 	for (i = 0; i < sizeof(known_series) / sizeof(known_series[0]); i++)
 		if (*series >= known_series[i].first && *series <= known_series[i].last)

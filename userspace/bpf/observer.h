@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* Rises with each change below: maps of another version that are pinned can't be read. */
-#define OBSERVER_VERSION	5
+#define OBSERVER_VERSION	6
 
 /* As deep as the module's: what is in cgroups further down counts for the one of that level. */
 #define OBSERVER_LEVEL_MAX	64
@@ -181,6 +181,7 @@ struct observer_totals {
  * @call: enum observer_call_of
  * @required: nothing is accounted without it
  * @error: why it could not be hooked, as an errno; 0 if it could
+ * @traced: by fentry: there is no event, and the kernel tells of its program what it left out
  */
 struct observer_hook {
 	char name[40];
@@ -191,6 +192,8 @@ struct observer_hook {
 	__u32 call;
 	__u32 required;
 	__u32 error;
+	__u32 traced;
+	__u32 unused;
 };
 
 #endif /* UMACCT_OBSERVER_H */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The functions are hooked by kprobe events in tracefs, and the programs attached to those, for
- * three reasons: an event can be made before its module is loaded, and outlives the module's
- * reloading; kretprobes can be given as many instances as tasks may be in a function at once;
- * and the kernel tells how many calls an event has missed.
+ * The drivers' functions are hooked by kprobe events in tracefs, and the programs attached to those,
+ * for three reasons: an event can be made before its module is loaded, and outlives the module's
+ * reloading, which it isn't in the way of; kretprobes can be given as many instances as tasks may be
+ * in a function at once; and the kernel tells how many calls an event has missed.
  */
 #include "start.h"
 
@@ -63,83 +63,90 @@ static const struct place {
 	enum observer_call_of call;
 	/* What the return is of, where it isn't the same function: the first that the kernel has. */
 	const char *ret_symbols[2];
+	/* Program at the entry of that, in place of the symbol's, where it is known who calls it. */
+	const char *caller_entry;
+	/* Program by fentry, in place of all this, where the kernel can do that. */
+	const char *traced;
+	const char *traced_symbol;
 } places[] = {
 	{ "load driver", "init_module", "do_init_module", "init_module_entry", "start_return", false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	/* rm_init_adapter() itself is in the part of the driver that has no place for a probe. */
 	{ "initialise adapter", "init_adapter", "nvidia:nv_open_device", "start_entry",
-	  "start_return", false, OBSERVER_CALL_NONE },
+	  "start_return", false, .call = OBSERVER_CALL_NONE },
 	{ "set up GPU for managed memory", "retain_gpu", "nvidia_uvm:uvm_gpu_retain_by_uuid",
-	  "start_entry", "start_return", false, OBSERVER_CALL_NONE },
+	  "start_entry", "start_return", false, .call = OBSERVER_CALL_NONE },
 	{ "free", "free", "nvidia:nv_free_system_pages", "free_pages_entry", NULL, true,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	{ "free contiguous", "free_contig", "nvidia:nv_free_contig_pages", "free_pages_entry", NULL,
-	  true, OBSERVER_CALL_NONE },
+	  true, .call = OBSERVER_CALL_NONE },
 	{ "allocate", "alloc", "nvidia:nv_alloc_pages", "alloc_pages_entry", "alloc_pages_return",
-	  true, OBSERVER_CALL_ALLOC },
+	  true, .call = OBSERVER_CALL_ALLOC },
 	{ "free metadata", "os_free", "nvidia:os_free_mem", "free_large_entry", NULL, false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE, .traced = "vfree_entry", .traced_symbol = "vfree" },
 	{ "allocate metadata", "os_alloc", "nvidia:os_alloc_mem", "os_alloc_entry",
-	  "os_vmalloc_return", false, OBSERVER_CALL_OS_MEM, { "__vmalloc_noprof", "__vmalloc" } },
+	  "os_vmalloc_return", false, .call = OBSERVER_CALL_OS_MEM,
+	  .ret_symbols = { "__vmalloc_noprof", "__vmalloc" }, .caller_entry = "vmalloc_entry" },
 	{ "close device", "close", "nvidia:nvidia_close", "free_second_entry", NULL, false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	{ "open device", "open", "nvidia:nvidia_open", "file_entry", "file_return", false,
-	  OBSERVER_CALL_FILE },
+	  .call = OBSERVER_CALL_FILE },
 	{ "remove client", "free_client", "nvidia:os_put_pid_info", "free_client_entry", NULL, false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	{ "make client", "client", "nvidia:os_get_pid_info", "client_entry", "client_return", false,
-	  OBSERVER_CALL_CLIENT },
+	  .call = OBSERVER_CALL_CLIENT },
 	{ "unregister memory", "unlock_pages", "nvidia:os_unlock_user_pages", "free_second_entry",
-	  NULL, false, OBSERVER_CALL_NONE },
+	  NULL, false, .call = OBSERVER_CALL_NONE },
 	{ "register memory", "lock_pages", "nvidia:os_lock_user_pages", "lock_pages_entry",
-	  "lock_pages_return", false, OBSERVER_CALL_USER_PAGES },
+	  "lock_pages_return", false, .call = OBSERVER_CALL_USER_PAGES },
 	{ "free UVM metadata", "kvfree", "nvidia_uvm:uvm_kvfree", "free_large_entry", NULL, false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	{ "resize UVM metadata", "kvrealloc", "nvidia_uvm:__uvm_kvrealloc", "kvrealloc_entry",
-	  "kvrealloc_return", false, OBSERVER_CALL_KVREALLOC },
+	  "kvrealloc_return", false, .call = OBSERVER_CALL_KVREALLOC },
 	{ "allocate UVM metadata", "kvmalloc", "nvidia_uvm:__uvm_kvmalloc", "kvmalloc_entry",
-	  "uvm_vmalloc_return", false, OBSERVER_CALL_KVMALLOC, { "vmalloc_noprof", "vmalloc" } },
+	  "uvm_vmalloc_return", false, .call = OBSERVER_CALL_KVMALLOC,
+	  .ret_symbols = { "vmalloc_noprof", "vmalloc" } },
 	{ "allocate UVM metadata", "kvmalloc_zero", "nvidia_uvm:__uvm_kvmalloc_zero",
-	  "kvmalloc_entry", "uvm_vmalloc_return", false, OBSERVER_CALL_KVMALLOC,
-	  { "vzalloc_noprof", "vzalloc" } },
+	  "kvmalloc_entry", "uvm_vmalloc_return", false, .call = OBSERVER_CALL_KVMALLOC,
+	  .ret_symbols = { "vzalloc_noprof", "vzalloc" } },
 	{ "close UVM device", "close_uvm", "nvidia_uvm:uvm_release_entry", "free_second_entry", NULL,
-	  false, OBSERVER_CALL_NONE },
+	  false, .call = OBSERVER_CALL_NONE },
 	{ "open UVM device", "open_uvm", "nvidia_uvm:uvm_open_entry", "uvm_file_entry",
-	  "uvm_file_return", false, OBSERVER_CALL_FILE },
+	  "uvm_file_return", false, .call = OBSERVER_CALL_FILE },
 	{ "remove VA space", "free_va_space", "nvidia_uvm:uvm_va_space_destroy",
-	  "free_space_entry", NULL, false, OBSERVER_CALL_NONE },
+	  "free_space_entry", NULL, false, .call = OBSERVER_CALL_NONE },
 	{ "make VA space", "va_space", "nvidia_uvm:uvm_va_space_create", "space_entry",
-	  "space_return", false, OBSERVER_CALL_SPACE },
+	  "space_return", false, .call = OBSERVER_CALL_SPACE },
 	{ "remove range group", "free_group", "nvidia_uvm:uvm_api_destroy_range_group",
-	  "free_group_entry", "free_group_return", false, OBSERVER_CALL_GROUP },
+	  "free_group_entry", "free_group_return", false, .call = OBSERVER_CALL_GROUP },
 	{ "make range group", "group", "nvidia_uvm:uvm_api_create_range_group", "group_entry",
-	  "group_return", false, OBSERVER_CALL_GROUP },
+	  "group_return", false, .call = OBSERVER_CALL_GROUP },
 	{ "assign to range group", "assign", "nvidia_uvm:uvm_range_group_assign_range",
-	  "assign_entry", "assign_return", false, OBSERVER_CALL_ASSIGN },
+	  "assign_entry", "assign_return", false, .call = OBSERVER_CALL_ASSIGN },
 	{ "remove managed block", "free_block", "nvidia_uvm:uvm_va_block_destroy",
-	  "free_object_entry", NULL, false, OBSERVER_CALL_NONE },
+	  "free_object_entry", NULL, false, .call = OBSERVER_CALL_NONE },
 	{ "make managed block", "block", "nvidia_uvm:uvm_va_block_create", "block_entry",
-	  "block_return", false, OBSERVER_CALL_BLOCK },
+	  "block_return", false, .call = OBSERVER_CALL_BLOCK },
 	{ "remove range", "free_range", "nvidia_uvm:uvm_va_range_destroy", "free_range_entry",
-	  NULL, false, OBSERVER_CALL_NONE },
+	  NULL, false, .call = OBSERVER_CALL_NONE },
 	{ "place range", "tree_add", "nvidia_uvm:uvm_range_tree_add", "tree_add_entry", NULL, false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	{ "make external range", "external", "nvidia_uvm:uvm_va_range_create_external",
-	  "external_entry", "range_return", false, OBSERVER_CALL_RANGE },
+	  "external_entry", "range_return", false, .call = OBSERVER_CALL_RANGE },
 	{ "make UVM pool", "pool_range", "nvidia_uvm:uvm_va_range_create_semaphore_pool",
-	  "pool_range_entry", "range_return", false, OBSERVER_CALL_RANGE },
+	  "pool_range_entry", "range_return", false, .call = OBSERVER_CALL_RANGE },
 	{ "make managed range", "mmap", "nvidia_uvm:uvm_va_range_create_mmap", "mmap_entry",
-	  "range_return", false, OBSERVER_CALL_RANGE },
+	  "range_return", false, .call = OBSERVER_CALL_RANGE },
 	{ "split managed range", "split", "nvidia_uvm:uvm_va_range_split", "split_entry",
-	  "range_return", false, OBSERVER_CALL_RANGE },
+	  "range_return", false, .call = OBSERVER_CALL_RANGE },
 	{ "free UVM pool", "free_pool", "nvidia_uvm:uvm_mem_free", "free_pages_entry", NULL, false,
-	  OBSERVER_CALL_NONE },
+	  .call = OBSERVER_CALL_NONE },
 	{ "allocate UVM pool", "pool", "nvidia_uvm:uvm_mem_alloc", "pool_entry", "pool_return",
-	  false, OBSERVER_CALL_POOL },
+	  false, .call = OBSERVER_CALL_POOL },
 	{ "free managed", "free_chunk", "nvidia_uvm:cpu_chunk_release", "free_chunk_entry", NULL,
-	  true, OBSERVER_CALL_NONE },
+	  true, .call = OBSERVER_CALL_NONE },
 	{ "allocate managed", "chunk", "nvidia_uvm:uvm_cpu_chunk_alloc", "chunk_entry",
-	  "chunk_return", true, OBSERVER_CALL_CHUNK },
+	  "chunk_return", true, .call = OBSERVER_CALL_CHUNK },
 };
 
 #define PLACES		(sizeof(places) / sizeof(places[0]))
@@ -151,6 +158,7 @@ struct observer {
 	const char *folder;	/* NULL where nothing is pinned */
 	char group[32];
 	bool taken;		/* what is in the folder is another one's */
+	bool knows_caller;	/* in what code nvidia.ko asks for large blocks, or will */
 	int remover;		/* while it is open, the events stay */
 	unsigned int records;
 	char *why;
@@ -406,10 +414,9 @@ static bool keep(struct observer *observer, struct bpf_link *link, const char *n
 }
 
 /* Makes an event and attaches a program to it. Sets *error where there is no such function. */
-static bool attach(struct observer *observer, const struct place *place, const char *symbol,
+static bool attach(struct observer *observer, const char *name, const char *symbol,
 		   bool at_return, __u32 index, struct observer_hook *row, int *error)
 {
-	const char *const name = at_return ? place->ret : place->entry;
 	struct bpf_program *program =
 		bpf_object__find_program_by_name(observer->bpf->obj, name);
 	struct perf_event_attr attr = {
@@ -449,19 +456,57 @@ static bool attach(struct observer *observer, const struct place *place, const c
 	return keep(observer, link, event);
 }
 
-static bool attach_return(struct observer *observer, const struct place *place, __u32 index,
-			  struct observer_hook *row, int *error)
+/* To the first of two functions that the kernel has. */
+static bool attach_to_either(struct observer *observer, const char *name,
+			     const char *const symbols[2], bool at_return, __u32 index,
+			     struct observer_hook *row, int *error)
 {
-	const size_t last = sizeof(place->ret_symbols) / sizeof(place->ret_symbols[0]) - 1;
-	size_t i = 0;
+	int i;
 
-	if (!place->ret_symbols[0])
-		return attach(observer, place, place->symbol, true, index, row, error);
-	while (attach(observer, place, place->ret_symbols[i], true, index, row, error)) {
-		if (!*error || i++ == last)
-			return true;
+	for (i = 0; i < 2; i++) {
+		if (!attach(observer, name, symbols[i], at_return, index, row, error))
+			return false;
+		if (!*error)
+			break;
 	}
-	return false;
+	return true;
+}
+
+/* By fentry: false where the kernel can't, or another one holds the function. */
+static bool trace(struct observer *observer, const struct place *place, __u32 index,
+		  struct observer_hook *row)
+{
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(observer->bpf->obj, place->traced);
+	LIBBPF_OPTS(bpf_trace_opts, options, .cookie = index);
+	struct bpf_link *link;
+
+	if (bpf_program__fd(program) < 0)
+		return false;
+	link = bpf_program__attach_trace_opts(program, &options);
+	if (!link || !keep(observer, link, row->event))
+		return false;
+	observer->maps.traced = bpf_program__fd(program);
+	row->traced = 1;
+	return true;
+}
+
+static bool hook_entry(struct observer *observer, const struct place *place, __u32 index,
+		       struct observer_hook *row, int *error)
+{
+	if (place->caller_entry && observer->knows_caller)
+		return attach_to_either(observer, place->caller_entry, place->ret_symbols, false,
+					index, row, error);
+	return attach(observer, place->entry, place->symbol, false, index, row, error);
+}
+
+static bool hook_return(struct observer *observer, const struct place *place, __u32 index,
+			struct observer_hook *row, int *error)
+{
+	if (place->ret_symbols[0])
+		return attach_to_either(observer, place->ret, place->ret_symbols, true, index, row,
+					error);
+	return attach(observer, place->ret, place->symbol, true, index, row, error);
 }
 
 static bool hook(struct observer *observer, __u32 index)
@@ -472,18 +517,24 @@ static bool hook(struct observer *observer, __u32 index)
 		.call = place->call,
 		.has_return = place->ret != NULL,
 	};
+	const char *symbol = place->symbol;
 	int error = 0;
 
 	snprintf(row.name, sizeof(row.name), "%s", place->name);
-	snprintf(row.symbol, sizeof(row.symbol), "%s%s", strchr(place->symbol, ':') ? "" : "kernel:",
-		 place->symbol);
 	/* The kernel's table of hits and misses has the events of all, by their names alone. */
 	snprintf(row.event, sizeof(row.event), "%s_%s", observer->group, place->event);
-	/* The return first: an entry whose return isn't seen would be in nobody's account. */
-	if (place->ret && !attach_return(observer, place, index, &row, &error))
-		return false;
-	if (!error && !attach(observer, place, place->symbol, false, index, &row, &error))
-		return false;
+	if (place->traced && trace(observer, place, index, &row)) {
+		symbol = place->traced_symbol;
+	} else {
+		/* The return first: an entry whose return isn't seen would be in nobody's account. */
+		if (place->ret && !hook_return(observer, place, index, &row, &error))
+			return false;
+		if (!error && !hook_entry(observer, place, index, &row, &error))
+			return false;
+		if (place->caller_entry && observer->knows_caller)
+			symbol = place->ret_symbols[1];
+	}
+	snprintf(row.symbol, sizeof(row.symbol), "%s%s", strchr(symbol, ':') ? "" : "kernel:", symbol);
 	row.error = (__u32)error;
 	if (bpf_map_update_elem(observer->maps.hooks, &index, &row, BPF_ANY))
 		return failed(observer, "the map of hooks can't be written: %s", strerror(errno));
@@ -519,6 +570,16 @@ static void identify(struct series *driver, __u32 number)
 			*driver = known[i];
 }
 
+/* Of a driver that is loaded; of one that is loaded later the programs see it themselves. */
+static bool knows_caller(const struct observer *observer, __u32 nvidia_series)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+
+	if (nvidia_series)
+		bpf_prog_test_run_opts(bpf_program__fd(observer->bpf->progs.find_code), &options);
+	return !nvidia_series || observer->bpf->bss->nvidia_code_size;
+}
+
 static bool begin(struct observer *observer)
 {
 	struct observer_totals totals = {
@@ -534,6 +595,7 @@ static bool begin(struct observer *observer)
 	totals.since_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
 	identify(&observer->bpf->bss->drivers[0], totals.nvidia_series);
 	identify(&observer->bpf->bss->drivers[1], totals.uvm_series);
+	observer->knows_caller = knows_caller(observer, totals.nvidia_series);
 	if (bpf_map_update_elem(observer->maps.totals, &zero, &totals, BPF_ANY))
 		return failed(observer, "the maps can't be written: %s", strerror(errno));
 	return true;
@@ -561,7 +623,7 @@ static bool mount_bpffs(struct observer *observer)
 	return true;
 }
 
-static bool pin_map(struct observer *observer, int fd, const char *name)
+static bool pin(struct observer *observer, int fd, const char *name)
 {
 	char path[PATH_MAX];
 
@@ -579,10 +641,10 @@ static bool pin_maps(struct observer *observer)
 
 	if (mkdir(observer->folder, 0700) && errno != EEXIST)
 		return failed(observer, "%s can't be made: %s", observer->folder, strerror(errno));
-	return pin_map(observer, maps->accounts, "accounts") &&
-	       pin_map(observer, maps->clients, "clients") &&
-	       pin_map(observer, maps->records, "records") &&
-	       pin_map(observer, maps->hooks, "hooks") && pin_map(observer, maps->runs, "runs");
+	return pin(observer, maps->accounts, "accounts") &&
+	       pin(observer, maps->clients, "clients") &&
+	       pin(observer, maps->records, "records") && pin(observer, maps->hooks, "hooks") &&
+	       pin(observer, maps->runs, "runs");
 }
 
 static bool start(struct observer *observer)
@@ -605,6 +667,9 @@ static bool start(struct observer *observer)
 	for (page = sysconf(_SC_PAGESIZE); page > 1; page >>= 1)
 		page_shift++;
 	observer->bpf->rodata->page_shift = page_shift;
+	/* It is not loaded where the kernel's BTF has no such function. */
+	bpf_program__set_autoload(observer->bpf->progs.vfree_entry,
+				  libbpf_find_vmlinux_btf_id("vfree", BPF_TRACE_FENTRY) > 0);
 	err = bpf_map__set_max_entries(observer->bpf->maps.records, observer->records);
 	if (!err)
 		err = observer_bpf__load(observer->bpf);
@@ -617,6 +682,7 @@ static bool start(struct observer *observer)
 	observer->maps.totals = bpf_map__fd(observer->bpf->maps.totals);
 	observer->maps.hooks = bpf_map__fd(observer->bpf->maps.hooks);
 	observer->maps.runs = bpf_map__fd(observer->bpf->maps.runs);
+	observer->maps.traced = -1;
 	if (!begin(observer) ||
 	    (observer->folder && (!mount_bpffs(observer) || !pin_maps(observer))))
 		return false;
@@ -629,7 +695,10 @@ static bool start(struct observer *observer)
 	for (i = 0; i < PLACES; i++)
 		if (!hook(observer, i))
 			return false;
-	return !observer->folder || pin_map(observer, observer->maps.totals, "totals");
+	if (observer->folder && observer->maps.traced >= 0 &&
+	    !pin(observer, observer->maps.traced, "traced"))
+		return false;
+	return !observer->folder || pin(observer, observer->maps.totals, "totals");
 }
 
 static void end(struct observer *observer)

@@ -9,7 +9,10 @@
 
 #include <stddef.h>
 
-/* The maps that readers want, as file descriptors of the observer's. */
+/*
+ * The maps that readers want, as file descriptors of the observer's; and the program that is
+ * attached by fentry, -1 where there is none.
+ */
 struct observer_maps {
 	int accounts;
 	int clients;
@@ -17,6 +20,7 @@ struct observer_maps {
 	int totals;
 	int hooks;
 	int runs;
+	int traced;
 };
 
 /*

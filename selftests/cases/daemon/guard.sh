@@ -88,8 +88,8 @@ cpu_leak() { # NAME
 # where memory came back meanwhile.
 tmpfs_leak() { # NAME
 	tmpfs_count=$(($(obtainable) - FLOOR + 50))
-	[ $tmpfs_count -le 0 ] ||
-		(in_cgroup_exec "$1" dd if=/dev/zero bs=1M count=$tmpfs_count) >>"$TEST_DIR/disk/leak" 2>/dev/null
+	[ "$tmpfs_count" -le 0 ] ||
+		(in_cgroup_exec "$1" dd if=/dev/zero bs=1M count="$tmpfs_count") >>"$TEST_DIR/disk/leak" 2>/dev/null
 }
 
 fork_bomb() { # NAME

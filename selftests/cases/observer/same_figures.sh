@@ -110,6 +110,15 @@ shapes() {
 	step shapes.scattered "after blocks that are not"
 	ask shapes kernel free
 	end shapes $shapes_pid
+
+	# The driver's table for so much memory is a large block of its heap, which goes when the driver
+	# has found nothing there: it is the peak.
+	begin tables tables rmtool
+	tables_pid=$pid
+	do_all tables "describe 512M 3"
+	is "a large block of the driver's heap is in the peak, $counts" \
+		"$(($(account run/tables peak) > 512 * MIB * 8 / PAGE))" 1
+	end tables $tables_pid
 }
 
 uvm() {
@@ -203,10 +212,32 @@ observe() {
 	umacct observer off >/dev/null
 }
 
+# observe_shapes HOW FUNCTION: likewise what one program does, and which function is hooked for it.
+observe_shapes() {
+	counts=$1
+	check "large blocks of the driver's heap are seen in $2, $1" sh -c "umacct --json | grep -q '\"$2\"'"
+	cgroup_make run
+	shapes
+	cgroup_remove "$TEST_CGROUP/run"
+	umacct observer off >/dev/null
+}
+
 counts=module
 operations
 without_module
 observe "not locked down"
+
+# Where the driver asks for large blocks of its heap is known by the addresses of its code: these
+# are asked for when the observer begins, found when a driver is loaded later, or hidden.
+unload_driver
+check "the observer begins without a driver" umacct observer on
+check "the driver is loaded while the observer counts" load_driver
+observe_shapes "the driver loaded later" kernel:__vmalloc
+echo 2 >/proc/sys/kernel/kptr_restrict
+check "the observer begins where the kernel hides its addresses" umacct observer on
+observe_shapes "addresses hidden" nvidia:os_alloc_mem
+echo 1 >/proc/sys/kernel/kptr_restrict
+
 echo integrity >"$LOCKDOWN"
 check "a kernel that is locked down refuses the module" fails load umacct 2>/dev/null
 observe "locked down"

@@ -12,7 +12,7 @@ long bpf_call(bpf_cmd command, bpf_attr &attributes) {
     return syscall(SYS_bpf, command, &attributes, sizeof(attributes));
 }
 
-int open_pinned_map(const std::string &path) {
+int open_pinned_object(const std::string &path) {
     bpf_attr attributes{};
 
     attributes.pathname = reinterpret_cast<std::uintptr_t>(path.c_str());
@@ -21,6 +21,16 @@ int open_pinned_map(const std::string &path) {
         return file;
     attributes.file_flags = BPF_F_RDONLY;
     return static_cast<int>(bpf_call(BPF_OBJ_GET, attributes));
+}
+
+std::uint64_t left_out_of(int program) {
+    bpf_prog_info info{};
+    bpf_attr attributes{};
+
+    attributes.info.bpf_fd = static_cast<std::uint32_t>(program);
+    attributes.info.info_len = sizeof(info);
+    attributes.info.info = reinterpret_cast<std::uintptr_t>(&info);
+    return bpf_call(BPF_OBJ_GET_INFO_BY_FD, attributes) == 0 ? info.recursion_misses : 0;
 }
 
 std::uint64_t sum_of_processors(int map, std::uint32_t key) {

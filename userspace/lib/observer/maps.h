@@ -16,9 +16,13 @@ namespace umacct {
 /// Its result, or -1 with errno.
 long bpf_call(bpf_cmd command, bpf_attr &attributes);
 
-/// A map that is pinned at a path, as a file descriptor, by which it can be changed where the
-/// caller may do that; -1 with errno.
-int open_pinned_map(const std::string &path);
+/// A map or a program that is pinned at a path, as a file descriptor, by which a map can be changed
+/// where the caller may do that; -1 with errno.
+int open_pinned_object(const std::string &path);
+
+/// How often the kernel left a program out because it was running on that processor already; 0 of
+/// what is none.
+std::uint64_t left_out_of(int program);
 
 /// Of a number that each processor has one of.
 std::uint64_t sum_of_processors(int map, std::uint32_t key);

@@ -147,7 +147,7 @@ public:
     static std::unique_ptr<Maps> pinned() {
         auto maps = std::make_unique<Maps>();
         const auto open = [&](int &to, const char *name) {
-            to = open_pinned_map(fmt::format("{}/{}", pinned_folder, name));
+            to = open_pinned_object(fmt::format("{}/{}", pinned_folder, name));
             maps->owned_.push_back(std::make_unique<FileDescriptor>(to));
             return to >= 0;
         };
@@ -157,6 +157,8 @@ public:
             !open(maps->at_.hooks, "hooks") || !open(maps->at_.runs, "runs") ||
             maps->totals().version != OBSERVER_VERSION)
             return nullptr;
+        // Not where the kernel has no fentry.
+        open(maps->at_.traced, "traced");
         return maps;
     }
 
@@ -167,7 +169,7 @@ public:
     const observer_maps &at() const { return at_; }
 
 private:
-    observer_maps at_{-1, -1, -1, -1, -1, -1};
+    observer_maps at_{-1, -1, -1, -1, -1, -1, -1};
     std::vector<std::unique_ptr<FileDescriptor>> owned_;
     observer *held_ = nullptr;
 };
@@ -458,14 +460,19 @@ public:
         std::ranges::copy(maps.totals().missed_returns, leaked_.begin());
     }
 
-    std::uint64_t calls(const observer_hook &row) const {
+    std::uint64_t calls(const observer_hook &row, std::uint32_t index) const {
         const auto found = profile_.find(row.event);
+
+        if (row.traced != 0)
+            return sum_of_processors(maps_.at().runs, index);
 
         return found == profile_.end() ? 0 : found->second.first;
     }
 
     /// Of a hook, by its index.
     std::uint64_t of(const observer_hook &row, std::uint32_t index) {
+        if (row.traced != 0)
+            return left_out_of(maps_.at().traced);
         std::uint64_t missed = at(row.event, index, row.skipped[0]);
 
         if (row.has_return != 0) {
@@ -751,7 +758,7 @@ private:
                 hook.state =
                     module == "kernel" || is_loaded(module) ? UMACCT_HOOK_ARMED : UMACCT_HOOK_IDLE;
             }
-            hook.calls = missed.calls(*row);
+            hook.calls = missed.calls(*row, i);
             hook.missed = missed.of(*row, i);
             status.hooks.push_back(std::move(hook));
         }
