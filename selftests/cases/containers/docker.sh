@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # image: docker
 # cell: amd64-6.12-*,arm64-6.12-16k-*
-# long: also
+# long: yes
 #
 # Docker, as Debian 12 ships it, set up by "umacct setup docker": a container never makes an
 # allocation without its limit, however it comes to run, and --memory holds with charging on.

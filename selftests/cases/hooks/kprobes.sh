@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# long: also
 #
 # What direct calls do, kprobes do as well: on a kernel without direct calls nothing
 # is counted or refused otherwise. Other cases are run again with umacct on kprobes.
@@ -98,7 +99,9 @@ echo 1 >/sys/kernel/debug/kprobes/enabled
 is "with kprobes on again a limit is enforced" "$(unenforced)" false
 limit blind --hard max
 
-for again in accounting/shapes accounting/lifetimes accounting/attribution limits/hard_limit limits/race view/meminfo; do
+set -- accounting/shapes accounting/attribution limits/hard_limit
+[ -z "${CASE_LONG-}" ] || set -- "$@" accounting/lifetimes limits/race view/meminfo
+for again; do
 	TMPDIR=$TEST_DIR sh "$SELFTESTS/cases/$again.sh" >"$TEST_DIR/output" 2>&1
 	code=$?
 	[ $code -eq 0 ] || sed 's/^/# /' "$TEST_DIR/output"

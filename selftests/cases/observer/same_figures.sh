@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # boot:
+# long: also
 #
-# The same is done three times: with the module, with the observer, and with the observer in a
-# kernel that is locked down. Every figure of every cgroup and process is the same, to the byte. Not
+# The same is done three times: with the module, with the observer, and (in part, but for the long
+# run) with the observer in a kernel that is locked down. Every figure of every cgroup and process is the same, to the byte. Not
 # among what is done is what the observer doesn't see: further objects of the same memory.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
@@ -212,7 +213,8 @@ observe() {
 	umacct observer off >/dev/null
 }
 
-# observe_shapes HOW FUNCTION: likewise what one program does, and which function is hooked for it.
+# observe_shapes HOW FUNCTION: likewise what one program does, by an observer that has begun; and
+# which function is hooked for it.
 observe_shapes() {
 	counts=$1
 	check "large blocks of the driver's heap are seen in $2, $1" sh -c "umacct --json | grep -q '\"$2\"'"
@@ -240,6 +242,11 @@ echo 1 >/proc/sys/kernel/kptr_restrict
 
 echo integrity >"$LOCKDOWN"
 check "a kernel that is locked down refuses the module" fails load umacct 2>/dev/null
-observe "locked down"
+if [ "${CASE_LONG-}" ]; then
+	observe "locked down"
+else
+	check "the observer begins, locked down" umacct observer on
+	observe_shapes "locked down" kernel:__vmalloc
+fi
 
 done_testing
