@@ -8,11 +8,10 @@
 . "$vm/debian.sh"
 
 # What a person has there who runs containers and Prometheus; what our packages need, and
-# later kernels' headers; what boots another kernel.
+# later kernels' headers.
 disk_packages() {
 	printf '%s\n' systemd-sysv dbus udev kmod dkms gcc make libc6-dev openssl busybox-static \
-		"linux-image-$arch" "linux-headers-$arch" initramfs-tools pahole podman crun prometheus \
-		kexec-tools
+		"linux-image-$arch" "linux-headers-$arch" initramfs-tools pahole podman crun prometheus
 	# Linux 7's headers ask for it by that name.
 	[[ $suite != trixie ]] || echo gcc-14-for-host
 	dpkg-deb -f "$debs"/umacct_*.deb Depends | sed 's/([^)]*)//g; s/|[^,]*//g' | tr -d ' ' | tr , '\n'
