@@ -465,8 +465,6 @@ cat >>$TRACING/kprobe_events <<-END || stop "tracefs takes no kprobes"
 	p:alloc nvidia:nv_alloc_pages
 	r:alloc_return nvidia:nv_alloc_pages
 	p:free nvidia:nv_free_pages
-	p:heap_alloc nvidia:os_alloc_mem
-	p:heap_free nvidia:os_free_mem
 END
 echo 1 >$TRACING/events/kprobes/enable
 page probes

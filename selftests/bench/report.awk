@@ -97,7 +97,7 @@ END {
 
 	printf "\n  %-38s %9s %9s\n", "BPF programs in the module's place", "allocate", "and free"
 	observer_row("1 page", "page", "observer")
-	observer_row("  its five probes as events of tracefs", "page", "probes")
+	observer_row("  its three probes as events of tracefs", "page", "probes")
 	observer_row("a managed chunk of 4 KiB", "chunk", "observer")
 
 	printf "\n  %-38s %9s %9s %9s\n", "a limit on each level, far away", "1 level",
@@ -185,7 +185,7 @@ END {
 	chunk_most = arm64 ? 580 : 460
 	limit_most = arm64 ? 130 : 110
 	charge_most = arm64 ? 480 : 450
-	observer_most = arm64 ? 7100 : 5300
+	observer_most = arm64 ? 5600 : 4400
 	observer_chunk_most = arm64 ? 7700 : 5800
 	tracefs = pair("page", "tracefs") - pair("page", "bare")
 	each_page = (pair("512x4K", "umacct") - pair("512x4K", "bare") - page) / 511

@@ -76,9 +76,10 @@ load_machine() {
 		triplet=x86_64-linux-gnu
 		console=ttyS0
 		window=0x80000000
-		# Emulated, "rep stosb" clears a byte at a time, so the kernel is not to prefer it.
+		# Emulated, "rep stosb" clears a byte at a time, so the kernel is not to prefer it; and
+		# page tables of five levels are walked in more steps than four.
 		qemu=(qemu-system-x86_64 -machine q35)
-		cpu="max,erms=off"
+		cpu="max,erms=off,la57=off"
 		;;
 	arm64)
 		kernel_arch=arm64
