@@ -3,9 +3,10 @@
 # boot:
 # long: also
 #
-# The same is done three times: with the module, with the observer, and (in part, but for the long
-# run) with the observer in a kernel that is locked down. Every figure of every cgroup and process is the same, to the byte. Not
-# among what is done is what the observer doesn't see: further objects of the same memory.
+# The same is done three times: with the module, with the observer, and with the observer in a
+# kernel that is locked down (all of it there in the long run alone). Every figure of every cgroup
+# and process is the same, to the byte. Not among what is done is what the observer doesn't see:
+# further objects of the same memory.
 
 . "$(dirname "$0")/../../lib/helpers.sh"
 . "$(dirname "$0")/../../lib/observer.sh"

@@ -175,7 +175,7 @@ for charging in on off; do
 	charge tenant $charging >/dev/null
 	who="charging $charging"
 	pages
-	# Without charging as well in the long run.
+	# Without charging, the long run alone tries these.
 	if [ $charging = on ] || [ "${CASE_LONG-}" ]; then
 		objects
 	fi
