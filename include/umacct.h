@@ -16,7 +16,7 @@
  *  - CAP_SYS_ADMIN in the initial user namespace sees and may change all;
  *    CAP_DAC_READ_SEARCH there sees all. Others see the accounts and clients of
  *    their own cgroup's subtree, and in the root of the v2 hierarchy, which is
- *    nobody's own, none. Their status has versions, states and reasons; USAGE,
+ *    no tenant's, none. Their status has versions, states and reasons; USAGE,
  *    CHARGED, MANAGED and METADATA of that subtree; and no other number. The
  *    family answers in every network namespace.
  *  - A view changes what /proc/meminfo says. MEMORY_* of a status are the
@@ -71,7 +71,7 @@ enum umacct_cmd {
 };
 
 /* generated values: begin */
-/* What the module knows of the loaded driver */
+/* State of the loaded driver */
 enum umacct_driver_state {
 	UMACCT_DRIVER_ABSENT,		/* nvidia.ko is not loaded */
 	UMACCT_DRIVER_HOOKED,		/* every required hook is armed */
@@ -113,13 +113,13 @@ enum umacct_status_flags {
 
 /* Whether the kernel's memory controller is charged */
 enum umacct_charge_mode {
-	/* as the nearest ancestor that sets it, else as the default */
+	/* inherited from the nearest ancestor that sets it, else the default */
 	UMACCT_CHARGE_INHERIT,
 	UMACCT_CHARGE_OFF,		/* not charged */
 	UMACCT_CHARGE_ON,		/* charged */
 };
 
-/* What happened */
+/* Type of an event */
 enum umacct_event_type {
 	UMACCT_EVENT_SOFT_CROSSED = 1,	/* usage rose above the soft limit */
 	UMACCT_EVENT_SOFT_RECOVERED,	/* usage fell back to the soft limit or below */
@@ -134,7 +134,7 @@ enum {
 	UMACCT_A_STATUS_PAD,
 	UMACCT_A_STATUS_MODULE_VERSION,	/* string: the module's version */
 	UMACCT_A_STATUS_DRIVER_STATE,	/* u32, enum umacct_driver_state: state of the driver */
-	/* string: as the driver says it; absent without a driver */
+	/* string: version of the driver; absent without a driver */
 	UMACCT_A_STATUS_DRIVER_VERSION,
 	UMACCT_A_STATUS_UVM_STATE,	/* u32, enum umacct_driver_state: state of nvidia-uvm */
 	/*
@@ -142,7 +142,7 @@ enum {
 	 * absent if there is none
 	 */
 	UMACCT_A_STATUS_REASON,
-	/* u32, enum umacct_status_flags: what the module and the kernel can do */
+	/* u32, enum umacct_status_flags: capabilities of the module and the kernel */
 	UMACCT_A_STATUS_FLAGS,
 	/* u64, bytes: memory that the driver took for all accounts */
 	UMACCT_A_STATUS_USAGE,
@@ -209,8 +209,8 @@ enum {
 	/* u64, bytes: the part of the available memory that guarantees keep */
 	UMACCT_A_STATUS_KEPT,
 	/*
-	 * u64, ns: when the observer began to count, since the epoch: memory taken before is in no
-	 * account; absent where the module answers
+	 * u64, ns: time at which the observer began to count, since the epoch: earlier memory is
+	 * in no account; absent where the module answers
 	 */
 	UMACCT_A_STATUS_SINCE,
 
@@ -221,10 +221,10 @@ enum {
 enum {
 	UMACCT_A_HOOK_UNSPEC,
 	UMACCT_A_HOOK_PAD,
-	UMACCT_A_HOOK_NAME,		/* string: what it is for */
+	UMACCT_A_HOOK_NAME,		/* string: purpose of the hook */
 	UMACCT_A_HOOK_SYMBOL,		/* string: module:symbol */
 	UMACCT_A_HOOK_STATE,		/* u32, enum umacct_hook_state: its state */
-	UMACCT_A_HOOK_REQUIRED,		/* flag: without it nothing is accounted */
+	UMACCT_A_HOOK_REQUIRED,		/* flag: nothing is accounted unless it is armed */
 	/* string: why it failed, in plain words; absent unless it failed */
 	UMACCT_A_HOOK_REASON,
 	/*
@@ -322,6 +322,11 @@ enum {
 	UMACCT_A_ACCOUNT_KEEP,
 	/* u64: requests for which the driver had no memory, in pages of any size */
 	UMACCT_A_ACCOUNT_FAILED,
+	/*
+	 * u64, bytes: programs' own memory that is registered with the driver, and stays where it
+	 * is: no part of usage
+	 */
+	UMACCT_A_ACCOUNT_PINNED,
 
 	__UMACCT_A_ACCOUNT_MAX,
 	UMACCT_A_ACCOUNT_MAX = (__UMACCT_A_ACCOUNT_MAX - 1)
@@ -333,8 +338,7 @@ enum {
 	/* u32: the process, in the reader's pid namespace; 0 if it has no pid there */
 	UMACCT_A_CLIENT_PID,
 	/*
-	 * u64, ns: when the process started, since the machine's start, by the clock of
-	 * /proc/PID/stat
+	 * u64, ns: start of the process, since the machine's start, by the clock of /proc/PID/stat
 	 */
 	UMACCT_A_CLIENT_START_TIME,
 	UMACCT_A_CLIENT_COMM,		/* string: its name at its newest allocation */
@@ -360,6 +364,11 @@ enum {
 	UMACCT_A_CLIENT_RECORDS,	/* u32: live allocations */
 	/* flag: the process is exiting, and its memory is still coming back */
 	UMACCT_A_CLIENT_EXITING,
+	/*
+	 * u64, bytes: programs' own memory that is registered with the driver, and stays where it
+	 * is: no part of usage
+	 */
+	UMACCT_A_CLIENT_PINNED,
 
 	__UMACCT_A_CLIENT_MAX,
 	UMACCT_A_CLIENT_MAX = (__UMACCT_A_CLIENT_MAX - 1)
@@ -368,15 +377,18 @@ enum {
 enum {
 	UMACCT_A_EVENT_UNSPEC,
 	UMACCT_A_EVENT_PAD,
-	UMACCT_A_EVENT_TYPE,		/* u32, enum umacct_event_type: what happened */
+	UMACCT_A_EVENT_TYPE,		/* u32, enum umacct_event_type: type of the event */
 	/* u64: sequence number: rises by one with each event, so a gap counts the lost ones */
 	UMACCT_A_EVENT_SEQ,
-	UMACCT_A_EVENT_TIME,		/* u64, ns: when it happened, since the epoch */
+	UMACCT_A_EVENT_TIME,		/* u64, ns: time of the event, since the epoch */
 	UMACCT_A_EVENT_ACCOUNT_ID,	/* u64: the task's account */
 	UMACCT_A_EVENT_PATH,		/* string: the task's cgroup */
 	/* u64: the account whose limit it was; absent for the reserve and where there was none */
 	UMACCT_A_EVENT_LIMIT_ID,
-	/* string: that account's cgroup; absent for the reserve and where there was none */
+	/*
+	 * string: cgroup of the account whose limit it was; absent for the reserve and where there
+	 * was none
+	 */
 	UMACCT_A_EVENT_LIMIT_PATH,
 	UMACCT_A_EVENT_PID,		/* u32: the process, in the initial pid namespace */
 	UMACCT_A_EVENT_COMM,		/* string: its name */

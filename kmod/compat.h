@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the kernels this module builds for, by feature. No
+ * Differences between the kernels that this module builds for, by feature. No
  * other file tests a kernel version.
  */
 #ifndef UMACCT_COMPAT_H
@@ -21,12 +21,22 @@
 #error "umacct knows the calling conventions of x86_64 and arm64 only"
 #endif
 
+/* The distributions' kernels have both. */
+#if !defined(CONFIG_MEMCG) || !defined(CONFIG_FUNCTION_TRACER)
+#error "umacct needs CONFIG_MEMCG and CONFIG_FUNCTION_TRACER"
+#endif
+
 /*
  * Unloading waits for tasks that were preempted in our text. Without this the kernel's
  * synchronize_rcu_tasks() is synchronize_rcu(), which doesn't.
  */
 #if defined(CONFIG_PREEMPTION) && !defined(CONFIG_TASKS_RCU)
 #error "umacct needs CONFIG_TASKS_RCU where the kernel can be preempted"
+#endif
+
+/* The kernel's headers have it since v6.5. */
+#ifndef __cleanup
+#define __cleanup(func)	__attribute__((__cleanup__(func)))
 #endif
 
 /* A dump's attributes moved into a struct genl_info in v6.6. */
@@ -42,9 +52,7 @@ static inline struct nlattr **umacct_dump_attrs(struct netlink_callback *cb)
 /* memcg_kmem_enabled() was renamed in v6.3. */
 static inline bool umacct_kmem_online(void)
 {
-#if !defined(CONFIG_MEMCG)
-	return false;
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 	return memcg_kmem_online();
 #else
 	return memcg_kmem_enabled();
@@ -52,7 +60,7 @@ static inline bool umacct_kmem_online(void)
 }
 
 /*
- * Who may join a multicast group of ours: CAP_NET_ADMIN in the network namespace's
+ * Joining our multicast group requires CAP_NET_ADMIN in the network namespace's
  * user namespace. Groups got flags of their own in v6.7 and in stable kernels
  * since; they had the flags of commands before.
  */
@@ -64,9 +72,8 @@ static inline bool umacct_kmem_online(void)
 
 /*
  * The functions for direct calls that take a struct ftrace_ops lost their suffix
- * "_multi" in v6.4, and unregistering can free the filter since then.
+ * "_multi" in v6.4. Where there are no direct calls, they fail.
  */
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 static inline int umacct_register_direct(struct ftrace_ops *ops, unsigned long addr)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
@@ -76,19 +83,14 @@ static inline int umacct_register_direct(struct ftrace_ops *ops, unsigned long a
 #endif
 }
 
-/* Return: an error if the function goes on calling @addr; the filter is freed otherwise. */
+/* Return: an error if the function goes on calling @addr; the filter is not freed. */
 static inline int umacct_unregister_direct(struct ftrace_ops *ops, unsigned long addr)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
-	return unregister_ftrace_direct(ops, addr, true);
+	return unregister_ftrace_direct(ops, addr, false);
 #else
-	int err = unregister_ftrace_direct_multi(ops, addr);
-
-	if (!err)
-		ftrace_free_filter(ops);
-	return err;
+	return unregister_ftrace_direct_multi(ops, addr);
 #endif
 }
-#endif
 
 #endif /* UMACCT_COMPAT_H */

@@ -7,8 +7,7 @@
 #include "debugfs.h"
 #include "hooks/driver.h"
 #include "hooks/hook.h"
-#include "hooks/possible.h"
-#include "ledger/event.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "ledger/settings.h"
 #include "memcg.h"
@@ -29,13 +28,11 @@ static int __init umacct_init(void)
 	err = umacct_ledger_init();
 	if (err)
 		goto err_probe;
-	err = umacct_drivers_prepare();
-	if (err)
-		goto err_ledger;
+	umacct_drivers_prepare();
 	/* A second copy of this module fails here, before it hooks anything. */
 	err = umacct_family_init();
 	if (err)
-		goto err_drivers;
+		goto err_ledger;
 	umacct_event_init(umacct_family_send_event);
 	err = umacct_drivers_init();
 	if (err)
@@ -62,7 +59,6 @@ static int __init umacct_init(void)
 
 err_netlink:
 	umacct_family_exit();
-err_drivers:
 	umacct_drivers_release();
 err_ledger:
 	umacct_ledger_exit();

@@ -3,48 +3,36 @@
 #define UMACCT_MEMCG_H
 
 #include <linux/cgroup.h>
+#include <linux/gfp.h>
 #include <linux/memcontrol.h>
 #include <linux/types.h>
 
 #include "compat.h"
 
-/**
- * struct memcg_figures - what the kernel's memory controller says of a cgroup
- * @current_bytes: memory.current
- * @max_bytes: memory.max, or UMACCT_UNLIMITED
- */
+/* A cgroup's memory.current and memory.max, which may be UMACCT_UNLIMITED. */
 struct memcg_figures {
 	u64 current_bytes;
 	u64 max_bytes;
 };
 
 bool umacct_memcg_read(const struct cgroup *cgrp, struct memcg_figures *figures);
+void umacct_memcg_bound_current(u64 *max, u64 *left);
 unsigned long umacct_memcg_protected(void);
 bool umacct_memcg_may_block(u64 bytes);
 bool umacct_memcg_on_v2(void);
-bool umacct_memcg_possible(const char **why);
+bool umacct_memcg_can_charge(const char **why);
 bool umacct_memcg_comes_later(void);
 
 /*
- * What the memory controller knows the current task by, while preemption is off: that
+ * The memory controller's handle of the current task, while preemption is off: that
  * is cheaper than rcu_read_lock(), and as good.
  */
 static inline struct cgroup_subsys_state *memcg_css_of_current(void)
 {
-#ifdef CONFIG_MEMCG
 	return task_css_check(current, memory_cgrp_id, !preemptible());
-#else
-	return NULL;
-#endif
 }
 
-/**
- * memcg_charges_current() - is the current task's kernel memory charged to a cgroup?
- *
- * The root's is not.
- *
- * Context: any.
- */
+/* Is the current task's kernel memory charged to a cgroup? The root's is not. */
 static inline bool memcg_charges_current(void)
 {
 	struct cgroup_subsys_state *css;
@@ -59,59 +47,69 @@ static inline bool memcg_charges_current(void)
 	return charges;
 }
 
-/* What the current task has the kernel charge instead of its own cgroup, or NULL. */
+/* The cgroup that is charged instead of the current task's own, or NULL. */
 static inline struct mem_cgroup *memcg_active(void)
 {
-#ifdef CONFIG_MEMCG
 	return current->active_memcg;
-#else
-	return NULL;
-#endif
 }
 
-/* Only for a task that has none, or back to that. */
+/*
+ * Does the current task, which works for a process, have the kernel charge the root, and so no
+ * cgroup? So it is where it fills an address space that no process owns any more.
+ */
+static inline bool memcg_active_is_nobodys(void)
+{
+	const struct mem_cgroup *active = memcg_active();
+
+	return unlikely(active) && !active->css.parent && current->mm &&
+	       !(current->flags & PF_KTHREAD);
+}
+
+/* Only for a task without one, or whose one is the root's; and back to that. */
 static inline void memcg_set_active(struct mem_cgroup *memcg)
 {
-#ifdef CONFIG_MEMCG
 	current->active_memcg = memcg;
-#endif
 }
 
 /* Another reference; NULL stays NULL. */
 static inline struct mem_cgroup *memcg_get(struct mem_cgroup *memcg)
 {
-#ifdef CONFIG_MEMCG
 	if (memcg)
 		css_get(&memcg->css);
-#endif
 	return memcg;
 }
 
 static inline void memcg_put(struct mem_cgroup *memcg)
 {
-#ifdef CONFIG_MEMCG
 	if (memcg)
 		css_put(&memcg->css);
-#endif
 }
 
 struct mem_cgroup *umacct_memcg_get_current(void);
+gfp_t umacct_memcg_gfp(u64 bytes);
+struct obj_cgroup *umacct_memcg_get_objcg(void);
+bool umacct_memcg_charge(struct obj_cgroup *objcg, u64 bytes, bool may_sleep);
+void umacct_memcg_uncharge(struct obj_cgroup *objcg, u64 bytes);
 
-/**
- * memcg_charges_active() - as memcg_charges_current(), where the task may work for another
- *
- * Context: preemption is off.
+/*
+ * The kernel's functions that charge bytes of another's allocation, as for percpu memory, where
+ * it has them: see umacct_charge_init().
  */
+extern bool umacct_memcg_charges_bytes;
+extern unsigned long umacct_original_obj_cgroup_charge_entry;
+extern unsigned long umacct_original_obj_cgroup_uncharge_entry;
+int umacct_original_obj_cgroup_charge(struct obj_cgroup *objcg, gfp_t gfp, size_t bytes);
+void umacct_original_obj_cgroup_uncharge(struct obj_cgroup *objcg, size_t bytes);
+
+/* The same, where the task may work for another. Preemption is off. */
 static inline bool memcg_charges_active(void)
 {
 	struct cgroup_subsys_state *css;
 
 	if (!umacct_kmem_online())
 		return false;
-#ifdef CONFIG_MEMCG
-	if (unlikely(current->active_memcg))
+	if (unlikely(current->active_memcg) && !memcg_active_is_nobodys())
 		return current->active_memcg->css.parent;
-#endif
 	css = memcg_css_of_current();
 	return css && css->parent;
 }

@@ -9,7 +9,7 @@
  * with. What can't be found that way isn't known, and no figure stands in for it.
  *
  * The driver destroys its pools when it goes, before any notifier of modules: a task that
- * asks keeps it from going meanwhile. While nobody uses the driver, so that it could go, it
+ * asks keeps it from going meanwhile. While the driver has no user, so that it could go, it
  * is asked once a second at the most: a program that reads in a loop doesn't keep it.
  */
 #include <linux/elf.h>
@@ -34,14 +34,14 @@
 /* The driver's structure is about half of that. */
 #define POOL_WORDS	64
 
-/* Blocks that are taken out before somebody else may run, or use the pool. */
+/* Blocks that are taken out before another task may run, or use the pool. */
 #define RECLAIM_BATCH	128
 
 typedef unsigned long (*count_fn)(struct shrinker *shrinker, struct shrink_control *sc);
 
 /*
  * Changed under umacct_hook_lock() while @driver is NULL; a task that has got a reference to
- * the driver may read it. @unknown: there are pools, or there may be, and nobody to ask.
+ * the driver may read it. @unknown: there are pools, or there may be, and no driver to ask.
  */
 static struct {
 	struct module __rcu *driver;
@@ -52,7 +52,7 @@ static struct {
 	unsigned int shrinker_word;
 } pools;
 
-/* What was answered last, for who asks while nobody uses the driver; guarded by its lock. */
+/* The last answer, used while no program uses the driver; guarded by its lock. */
 static struct {
 	spinlock_t lock;
 	bool valid;
@@ -152,12 +152,9 @@ static bool answered(bool *known, u64 *bytes)
 	return done;
 }
 
-/**
- * umacct_pools_attach() - a driver is there
- * @driver: its module, or NULL if nobody knows what it does
- * @expected: its series has pools
- *
- * Context: under umacct_hook_lock().
+/*
+ * A driver is there, or NULL if its behaviour isn't known; its series has pools if @expected. Under
+ * umacct_hook_lock().
  */
 void umacct_pools_attach(struct module *driver, bool expected)
 {
@@ -170,10 +167,9 @@ void umacct_pools_attach(struct module *driver, bool expected)
 		WRITE_ONCE(pools.unknown, any || expected);
 }
 
-/**
- * umacct_pools_detach() - the driver is gone, or nobody follows it any more
- *
- * Context: under umacct_hook_lock(); before the driver's structure is freed.
+/*
+ * The driver is gone, or not followed any more. Under umacct_hook_lock(), before its structure is
+ * freed.
  */
 void umacct_pools_detach(void)
 {
@@ -307,14 +303,9 @@ static bool ask(unsigned long (*what)(struct shrinker *shrinker, int node), u64 
 	return known;
 }
 
-/**
- * umacct_pools_read() - how much do the driver's pools hold?
- * @bytes: set to it; 0 where there are none, or it isn't known
- *
- * While nobody but these readers uses the driver, it may be a second old.
- *
- * Context: may sleep.
- * Return: false if it isn't known.
+/*
+ * Sets @bytes to what the driver's pools hold, 0 where there are none, or returns false if it isn't
+ * known. While these readers are the driver's only users, it may be a second old. May sleep.
  */
 bool umacct_pools_read(u64 *bytes)
 {
@@ -329,12 +320,9 @@ bool umacct_pools_read(u64 *bytes)
 	return known;
 }
 
-/**
- * umacct_pools_reclaim() - give back to the kernel what the driver's pools hold
- * @bytes: set to how much that was
- *
- * Context: may sleep; a fatal signal ends it early.
- * Return: false if the driver can't be asked for it.
+/*
+ * Gives back to the kernel what the driver's pools hold, and sets @bytes to how much that was.
+ * Returns false if the driver can't be asked for it. May sleep; a fatal signal ends it early.
  */
 bool umacct_pools_reclaim(u64 *bytes)
 {

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens at nvidia.ko's page allocator. It runs in process context and may sleep; the
+ * Hooks of nvidia.ko's page allocator. It runs in process context and may sleep; the
  * driver may hold locks of its own.
  */
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
+#include <linux/pgtable.h>
+#include <linux/scatterlist.h>
 
 #include "hooks/adapter.h"
-#include "hooks/alloc.h"
 #include "hooks/call.h"
 #include "hooks/charge.h"
+#include "hooks/hook.h"
 #include "hooks/nv_status.h"
 #include "hooks/way_out.h"
 #include "ledger/ledger.h"
-#include "trace.h"
-
-DECLARE_REDIRECT(void, free_system_pages, (void *at));
-DECLARE_REDIRECT(void, free_contig_pages, (void *at));
+#include "ledger/limit.h"
 
 static __always_inline u64 pages_per_block(u64 page_size)
 {
@@ -26,7 +24,7 @@ static __always_inline u64 pages_per_block(u64 page_size)
 }
 
 /*
- * What leaves the free list. A contiguous request takes one block, of a power of
+ * The bytes that leave the free list. A contiguous request takes one block, of a power of
  * two of pages; any other takes whole blocks of page_size. @contiguous is as the driver
  * has it: no bool is made of it.
  */
@@ -41,22 +39,48 @@ static __always_inline u64 bytes_taken(u32 count, u64 page_size, u8 contiguous)
 	return pages << PAGE_SHIFT;
 }
 
-/* What the driver keeps of a client's memory beside the pages: of each page, and of the object. */
-static __always_inline u64 metadata_of(enum allocation_kind kind, u32 count)
+/*
+ * The memory that a mapping for a GPU takes, which no allocation of the driver's shows: an entry of the
+ * scatterlist for each block, and one of the IOMMU's tables for each page of a block that is smaller
+ * than a large page of these. From the structures' sizes; a block that joins its neighbour needs no
+ * entry of its own, and without a translating IOMMU there are no tables.
+ */
+#define IOMMU_ENTRY	sizeof(u64)
+
+static __always_inline u64 mapping_bytes(u32 count, u64 page_size)
+{
+	const u64 blocks = DIV_ROUND_UP((u64)count << PAGE_SHIFT, page_size);
+
+	return blocks * sizeof(struct scatterlist) +
+	       (page_size < PMD_SIZE ? (u64)count * IOMMU_ENTRY : 0);
+}
+
+/*
+ * Metadata of a client's memory: of each page, of the object, and of its mapping where the memory is
+ * a GPU's (@nv) and in pieces.
+ */
+static __always_inline u64 metadata_of(enum allocation_kind kind, const void *nv, u32 count,
+				       u64 page_size, u8 contiguous)
 {
 	const struct driver_sizes *sizes = &driver_profile(HOOK_NVIDIA)->sizes;
+	u64 bytes;
 
 	if (unlikely(kind != ALLOCATION_SYSTEM))
 		return 0;
-	return (u64)count * sizes->page + sizes->object;
+	bytes = (u64)count * sizes->page + sizes->object;
+	if (nv && !contiguous)
+		bytes += mapping_bytes(count, max_t(u64, page_size, PAGE_SIZE));
+	return bytes;
 }
 
 static __always_inline bool alloc_begin(struct allocation *alloc)
 {
-	if (likely(ledger_begin(alloc)))
+	if (unlikely(limit_is_impossible(alloc->bytes - alloc->metadata)) &&
+	    alloc->kind != ALLOCATION_DRIVER)
+		umacct_ledger_refuse_impossible(alloc);
+	else if (likely(ledger_begin(alloc)))
 		return true;
-	way_out_refused();
-	trace_umacct_refuse(alloc->bytes - alloc->metadata, alloc->pages, alloc->page_size);
+	umacct_way_out_short(&alloc->shortage);
 	return false;
 }
 
@@ -67,15 +91,10 @@ static noinline void alloc_failed(const struct allocation *alloc, u32 status)
 				      pages_per_block(alloc->page_size));
 }
 
-static __always_inline void alloc_end(struct allocation *alloc, u32 status, u8 contiguous,
-				      bool charged, void **priv)
+static __always_inline void alloc_end(struct allocation *alloc, u32 status, bool charged,
+				      void **priv)
 {
-	unsigned long handle = status == NV_OK ? (unsigned long)*priv : 0;
-
-	if (trace_umacct_alloc_enabled())
-		trace_umacct_alloc(handle, alloc->bytes - alloc->metadata, alloc->pages,
-				   alloc->page_size, contiguous, status);
-	ledger_end(alloc, status == NV_OK, handle, charged);
+	ledger_end(alloc, status == NV_OK, status == NV_OK ? (unsigned long)*priv : 0, charged);
 	if (unlikely(status != NV_OK)) {
 		alloc_failed(alloc, status);
 		return;
@@ -87,25 +106,9 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, u8 c
 
 #define UNWRAP(...)	__VA_ARGS__
 
-/*
- * nv_alloc_pages() in each of its layouts, in the kernel's types for the driver's
- * NV_STATUS, NvU32, NvU64, NvBool and NvS32. What it does uses the parameters that
- * all layouts have: all but page_size, node and ptes. @size: of a page, where the
- * layout has none.
- */
+/* nv_alloc_pages() in each layout. It uses what all of them have: all but page_size, node and ptes. */
+#define HOOK(...)
 #define ALLOC_PAGES(n, size, params, args)				\
-	DECLARE_REDIRECT(u32, alloc_pages_##n, params);			\
-									\
-	struct hook umacct_hook_alloc_pages_##n = {			\
-		.name = "allocate",					\
-		.required = true,					\
-		.layouts = LAYOUT_ALLOC_##n,				\
-		.probe = {						\
-			.symbol = "nvidia:nv_alloc_pages",		\
-			REDIRECT(alloc_pages_##n),			\
-		},							\
-	};								\
-									\
 	static noinline							\
 	u32 charged_alloc_pages_##n(u64 bytes, bool *charged, UNWRAP params)	\
 	{								\
@@ -128,43 +131,28 @@ static __always_inline void alloc_end(struct allocation *alloc, u32 status, u8 c
 									\
 	u32 umacct_replace_alloc_pages_##n params			\
 	{								\
+		INSIDE(alloc_pages_##n);				\
 		const u64 bytes = bytes_taken(count, size, contiguous);	\
 		const enum allocation_kind kind =			\
 			kind_for_caller(HOOK_NVIDIA, ALLOCATION_SYSTEM); \
-		const u64 metadata = metadata_of(kind, count);		\
+		const u64 metadata = metadata_of(kind, nv, count, size, contiguous); \
 		struct allocation alloc __uninitialized;		\
-		u32 status = NV_ERR_NO_MEMORY;				\
 		bool charged = false;					\
+		u32 status;						\
 									\
-		probe_enter(&umacct_hook_alloc_pages_##n.probe);	\
 		allocation_init(&alloc, kind, bytes + metadata, metadata); \
 		alloc.pages = count;					\
 		alloc.page_size = size;					\
-		if (alloc_begin(&alloc)) {				\
-			if (unlikely(alloc.charge || charge_keeps_from_pools())) \
-				status = charged_alloc_pages_##n(bytes, &charged, UNWRAP args); \
-			else						\
-				status = umacct_original_alloc_pages_##n args; \
-			alloc_end(&alloc, status, contiguous, charged || charge_alone(), priv); \
-		}							\
-		probe_leave(&umacct_hook_alloc_pages_##n.probe);	\
+		if (!alloc_begin(&alloc))				\
+			return NV_ERR_NO_MEMORY;			\
+		if (unlikely(alloc.charge || charge_keeps_from_pools())) \
+			status = charged_alloc_pages_##n(bytes, &charged, UNWRAP args); \
+		else							\
+			status = umacct_original_alloc_pages_##n args;	\
+		alloc_end(&alloc, status, charged || charge_alone(), priv); \
 		return status;						\
 	}
-
-ALLOC_PAGES(8, PAGE_SIZE,
-	    (void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed, u8 unencrypted,
-	     u64 *ptes, void **priv),
-	    (nv, count, contiguous, cache, zeroed, unencrypted, ptes, priv))
-
-ALLOC_PAGES(9, PAGE_SIZE,
-	    (void *nv, u32 count, u8 contiguous, u32 cache, u8 zeroed, u8 unencrypted,
-	     s32 node, u64 *ptes, void **priv),
-	    (nv, count, contiguous, cache, zeroed, unencrypted, node, ptes, priv))
-
-ALLOC_PAGES(10, page_size,
-	    (void *nv, u32 count, u64 page_size, u8 contiguous, u32 cache, u8 zeroed,
-	     u8 unencrypted, s32 node, u64 *ptes, void **priv),
-	    (nv, count, page_size, contiguous, cache, zeroed, unencrypted, node, ptes, priv))
+#include "hooks/hooks.h"
 
 /*
  * The pages are really gone when the original has run; the handle stays valid
@@ -172,44 +160,18 @@ ALLOC_PAGES(10, page_size,
  * 590 and later come here from nv_free_contig_pages() too, and from the failure
  * path of an allocation.
  */
-static __always_inline void freed(void *at)
-{
-	u64 bytes = ledger_free((unsigned long)at);
-
-	if (bytes)
-		trace_umacct_free((unsigned long)at, bytes);
-}
-
 void umacct_replace_free_system_pages(void *at)
 {
-	probe_enter(&umacct_hook_free_system_pages.probe);
+	INSIDE(free_system_pages);
+
 	umacct_original_free_system_pages(at);
-	freed(at);
-	probe_leave(&umacct_hook_free_system_pages.probe);
+	ledger_free((unsigned long)at);
 }
 
 void umacct_replace_free_contig_pages(void *at)
 {
-	probe_enter(&umacct_hook_free_contig_pages.probe);
+	INSIDE(free_contig_pages);
+
 	umacct_original_free_contig_pages(at);
-	freed(at);
-	probe_leave(&umacct_hook_free_contig_pages.probe);
+	ledger_free((unsigned long)at);
 }
-
-struct hook umacct_hook_free_system_pages = {
-	.name = "free",
-	.required = true,
-	.probe = {
-		.symbol = "nvidia:nv_free_system_pages",
-		REDIRECT(free_system_pages),
-	},
-};
-
-struct hook umacct_hook_free_contig_pages = {
-	.name = "free contiguous",
-	.required = true,
-	.probe = {
-		.symbol = "nvidia:nv_free_contig_pages",
-		REDIRECT(free_contig_pages),
-	},
-};

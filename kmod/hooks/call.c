@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the current task is doing inside the driver, for hooks that are reached
- * deeper in the same call.
+ * The driver function that the current task is in, for hooks that are reached deeper in the same
+ * call.
  *
  * The calls of all tasks are in a hash by task. Each lies on its task's stack, so
  * there are always enough of them, and a task looks for its own alone: what it finds
@@ -13,13 +13,7 @@
 
 struct hlist_bl_head umacct_call_hash[1 << CALL_HASH_BITS];
 
-/**
- * umacct_call_find() - the innermost call of the current task
- * @bucket: call_bucket(); see call_current()
- *
- * Context: task context.
- * Return: the call, or NULL.
- */
+/* Finds the innermost call of the current task, whose call_bucket() it gets, or NULL. */
 struct call *umacct_call_find(struct hlist_bl_head *bucket)
 {
 	struct call *call, *found = NULL;
@@ -37,12 +31,7 @@ struct call *umacct_call_find(struct hlist_bl_head *bucket)
 	return found;
 }
 
-/**
- * umacct_call_set_refused() - note why nvidia-uvm did not get what it asked for last
- * @refused: a limit refused it; otherwise there was no memory
- *
- * Context: task context.
- */
+/* Notes why nvidia-uvm did not get what it asked for last: for a limit, or for want of memory. */
 void umacct_call_set_refused(bool refused)
 {
 	struct call *call = call_current();
@@ -64,14 +53,9 @@ static bool any_in(struct hlist_bl_head *bucket, bool (*matches)(const struct ca
 	return any;
 }
 
-/**
- * umacct_call_wait_for() - wait until calls that are under way have ended
- * @matches: which of them
- *
- * A call that begins meanwhile sees what was written before. It is waited for, too, if
- * it matches, so it had better end at once then.
- *
- * Context: may sleep.
+/*
+ * Waits until calls that match have ended. One that begins meanwhile sees what was written before.
+ * It is waited for, too, if it matches, so it must end soon then. May sleep.
  */
 void umacct_call_wait_for(bool (*matches)(const struct call *call))
 {

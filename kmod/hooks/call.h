@@ -9,18 +9,18 @@
 /* Needs cpu_relax() and doesn't include it. */
 #include <linux/list_bl.h>
 
-struct range_arrays;
+struct pid;
 
 /**
  * struct call - a call of the current task into the driver that hooks deeper
  *	down must know of
  * @bucket: where it is found; set by call_begin(), as is the next
  * @task: whose
- * @initialising: the driver is bringing up an adapter: what it allocates is its own
- * @fault: a page fault on managed memory
- * @within: an outer hook counts what is allocated
+ * @for_driver: the driver does its own work: what it allocates is its own; set by call_begin()
+ *	where an outer call has it
+ * @answering: the kernel formats an answer for user space, see view.c
  * @destroying: nvidia-uvm is destroying a range, and none of its calls may fail
- * @arrays: a range of nvidia-uvm's is being made: its arrays go with it, see metadata.c
+ * @process: in a thread of nvidia-uvm's: whose VA space it works for, if that is known
  * @refused: result: the last request of nvidia-uvm's that failed was refused by a limit
  * @account_pages: have the kernel charge the pages of this allocation
  * @bytes: size of that allocation
@@ -33,16 +33,15 @@ struct call {
 	struct hlist_bl_node node;
 	struct hlist_bl_head *bucket;
 	struct task_struct *task;
-	bool initialising;
-	bool fault;
-	bool within;
+	bool for_driver;
+	bool answering;
 	bool destroying;
 	bool refused;
 	bool account_pages;
 	bool zero_pages;
 	bool charged;
 	u64 bytes;
-	struct range_arrays *arrays;
+	struct pid *process;
 };
 
 struct call *umacct_call_find(struct hlist_bl_head *bucket);
@@ -60,12 +59,7 @@ static inline struct hlist_bl_head *call_bucket(void)
 	return &umacct_call_hash[hash_32(lower_32_bits((unsigned long)current), CALL_HASH_BITS)];
 }
 
-/**
- * call_current() - the innermost call of the current task
- *
- * Context: task context.
- * Return: the call, or NULL.
- */
+/* The innermost call of the current task, or NULL. */
 static inline struct call *call_current(void)
 {
 	struct hlist_bl_head *bucket = call_bucket();
@@ -81,18 +75,17 @@ static inline struct call *call_current(void)
 	return umacct_call_find(bucket);
 }
 
-/**
- * call_begin() - make a call known to the hooks deeper down
- * @call: on the caller's stack, its flags set
- *
- * Calls nest; the innermost is what call_current() finds. call_end() must follow.
- *
- * Context: task context.
+/*
+ * Makes a call, whose flags are set, known to the hooks deeper down. Calls nest; the innermost is
+ * what call_current() finds. call_end() must follow.
  */
 static inline void call_begin(struct call *call)
 {
 	struct hlist_bl_head *bucket = call_bucket();
+	const struct call *outer = call_current();
 
+	if (unlikely(outer))
+		call->for_driver |= outer->for_driver;
 	call->bucket = bucket;
 	call->task = current;
 	hlist_bl_lock(bucket);
@@ -100,12 +93,7 @@ static inline void call_begin(struct call *call)
 	hlist_bl_unlock(bucket);
 }
 
-/**
- * call_end() - undo call_begin()
- * @call: the innermost call of the current task
- *
- * Context: task context.
- */
+/* Undoes call_begin(), of the innermost call. */
 static inline void call_end(struct call *call)
 {
 	hlist_bl_lock(call->bucket);

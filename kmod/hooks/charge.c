@@ -5,7 +5,7 @@
  *
  * A driver that keeps freed pages in pools (590 and later) would hand a page
  * that is charged to one cgroup to another. It takes only allocations that must
- * be cleared from a pool, and returns only those to it. So it is told not to
+ * be cleared from a pool, and returns only those to it. So it is made not to
  * clear, which keeps both ends of the page's life away from the pool, and the
  * page allocator clears instead.
  *
@@ -13,20 +13,17 @@
  * it is. Pages of a call without the mark may hold what another tenant left there, or
  * are not charged; they go back to the driver, and the allocation is refused.
  *
- * The driver may hold locks, so nobody may sleep for being above memory.high. Near it
+ * The driver may hold locks, so no task may sleep for being above memory.high. Near it
  * the allocation takes what is free and doesn't reclaim, or is refused: the kernel then
  * delays the task when it returns to user space.
  */
 #include <linux/gfp.h>
 
+#include "hooks/adapter.h"
 #include "hooks/charge.h"
-#include "hooks/possible.h"
+#include "ledger/base.h"
 #include "ledger/settings.h"
-#include "ledger/work.h"
 #include "memcg.h"
-
-DECLARE_REDIRECT(unsigned int, compute_gfp_mask, (void *nv, void *at));
-DECLARE_ORIGINAL(u32, free_pages, (void *nv, u32 count, u8 contiguous, u32 cache, void *priv));
 
 /**
  * umacct_charge_begin() - have the pages of the coming allocation charged
@@ -49,7 +46,7 @@ enum charge_answer umacct_charge_begin(struct call *call, u8 *zeroed)
 	call->zero_pages = *zeroed && profile->page_pools;
 	call_begin(call);
 	/* Disarming is announced first; calls that are known by then are waited for. */
-	state = READ_ONCE(umacct_hook_gfp.state);
+	state = READ_ONCE(umacct_hook_compute_gfp_mask.state);
 	if (unlikely(state != UMACCT_HOOK_ARMED)) {
 		call_end(call);
 		return state == UMACCT_HOOK_FAILED && !native ? CHARGE_REFUSED : CHARGE_OFF;
@@ -59,15 +56,9 @@ enum charge_answer umacct_charge_begin(struct call *call, u8 *zeroed)
 	return CHARGE_ON;
 }
 
-/**
- * umacct_charge_undo() - give pages back that must not be handed out
- * @nv: as nv_alloc_pages() was called with; likewise the next three
- * @count: pages
- * @contiguous: they are
- * @cache: how they are mapped
- * @priv: what it has allocated; cleared
- *
- * Context: process context, may sleep; the driver's locks are held.
+/*
+ * Gives pages back that must not be handed out, of the arguments of nv_alloc_pages(). Clears
+ * *@priv. The driver's locks are held.
  */
 void umacct_charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv)
 {
@@ -77,7 +68,7 @@ void umacct_charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **pr
 			    count);
 }
 
-/* The driver's first allocation tells whether it charges by itself. */
+/* The driver's first allocation for a client shows whether it charges by itself. */
 static noinline void see_mask(gfp_t gfp)
 {
 	struct driver_profile *profile = &umacct_driver_profiles[HOOK_NVIDIA];
@@ -93,12 +84,13 @@ static noinline void see_mask(gfp_t gfp)
 /* nv_compute_gfp_mask() */
 unsigned int umacct_replace_compute_gfp_mask(void *nv, void *at)
 {
+	INSIDE(compute_gfp_mask);
 	struct call *call;
 	gfp_t gfp;
 
-	probe_enter(&umacct_hook_gfp.probe);
 	gfp = (__force gfp_t)umacct_original_compute_gfp_mask(nv, at);
-	if (unlikely(!READ_ONCE(driver_profile(HOOK_NVIDIA)->mask_seen)))
+	if (unlikely(!READ_ONCE(driver_profile(HOOK_NVIDIA)->mask_seen)) &&
+	    kind_for_caller(HOOK_NVIDIA, ALLOCATION_SYSTEM) == ALLOCATION_SYSTEM)
 		see_mask(gfp);
 	call = call_current();
 	if (call && call->account_pages) {
@@ -110,12 +102,11 @@ unsigned int umacct_replace_compute_gfp_mask(void *nv, void *at)
 			gfp = (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NOMEMALLOC;
 		WRITE_ONCE(call->charged, true);
 	}
-	probe_leave(&umacct_hook_gfp.probe);
 	return (__force unsigned int)gfp;
 }
 
-/* Until it is known whether the driver charges, and while it doesn't and somebody asks. */
-static bool charge_wanted(void)
+/* Armed while charging is wanted and the driver is not known to charge by itself. */
+bool umacct_charge_wanted(void)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
 
@@ -126,49 +117,41 @@ static bool charge_wanted(void)
 	return READ_ONCE(umacct_settings.charging) || READ_ONCE(umacct_settings.charge_default);
 }
 
-/* The mask comes first: who has got it relies on nothing while its pages are being found. */
+/* The mask comes first: its reader relies on nothing while its pages are being found. */
 static bool relies_on_hook(const struct call *call)
 {
 	return call->account_pages && !READ_ONCE(call->charged);
 }
 
-static void charge_quiesce(void)
+void umacct_charge_quiesce(void)
 {
 	umacct_call_wait_for(relies_on_hook);
 }
 
-/**
- * umacct_charge_possible() - can charging be switched on?
- * @why: set to a sentence if not
- *
- * Context: under umacct_hook_lock().
- */
+/* Can charging be switched on? Under umacct_hook_lock(). */
 bool umacct_charge_possible(const char **why)
 {
-	if (!umacct_memcg_possible(why))
+	if (!umacct_memcg_can_charge(why))
 		return false;
 	if (READ_ONCE(driver_profile(HOOK_NVIDIA)->native_charge)) {
 		*why = "the driver charges its pages by itself";
 		return false;
 	}
-	if (!umacct_hook_possible(&umacct_hook_gfp)) {
+	if (!umacct_hook_can_be_armed(&umacct_hook_compute_gfp_mask)) {
 		*why = "this build of the driver has no nv_compute_gfp_mask to hook";
 		return false;
 	}
 	return true;
 }
 
-/* A static function, of which there may be no copy to hook. */
-struct hook umacct_hook_gfp = {
-	.name = "charge",
-	.wanted = charge_wanted,
-	.quiesce = charge_quiesce,
-	.calls = { {
-		.symbol = "nvidia:nv_free_pages",
-		.entry = &umacct_original_free_pages_entry,
-	} },
-	.probe = {
-		.symbol = "nvidia:nv_compute_gfp_mask",
-		REDIRECT_STATIC(compute_gfp_mask),
-	},
-};
+/* Finds the kernel's functions that charge what others allocate, before any hook is armed. */
+void umacct_charge_init(void)
+{
+	umacct_memcg_charges_bytes =
+		!umacct_probe_resolve("obj_cgroup_charge",
+				      &umacct_original_obj_cgroup_charge_entry) &&
+		!umacct_probe_resolve("obj_cgroup_uncharge",
+				      &umacct_original_obj_cgroup_uncharge_entry);
+	if (!umacct_memcg_charges_bytes)
+		pr_info("this kernel can't be made to charge the driver's metadata\n");
+}

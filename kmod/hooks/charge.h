@@ -8,8 +8,6 @@
 #include "hooks/hook.h"
 #include "memcg.h"
 
-extern struct hook umacct_hook_gfp;
-
 /* Are the pages of an allocation to be charged? */
 enum charge_answer {
 	CHARGE_OFF,
@@ -18,15 +16,13 @@ enum charge_answer {
 };
 
 enum charge_answer umacct_charge_begin(struct call *call, u8 *zeroed);
+void umacct_charge_init(void);
 void umacct_charge_undo(void *nv, u32 count, u8 contiguous, u32 cache, void **priv);
 
-/**
- * charge_end() - the allocation is made, or not
- * @call: what umacct_charge_begin() said CHARGE_ON to
- *
- * Context: process context.
- * Return: true if its pages were charged, and cleared where the driver was told not to.
- *	Otherwise umacct_charge_undo() must follow if the allocation was made.
+/*
+ * Ends what umacct_charge_begin() said CHARGE_ON to. Returns true if the pages were charged, and
+ * cleared where the driver was told not to. Otherwise umacct_charge_undo() must follow if the
+ * allocation was made.
  */
 static inline bool charge_end(struct call *call)
 {
@@ -52,8 +48,5 @@ static inline bool charge_keeps_from_pools(void)
 {
 	return charge_by_driver() && driver_profile(HOOK_NVIDIA)->page_pools;
 }
-
-/* In redirects.S. */
-unsigned int umacct_keep_compute_gfp_mask(void *nv, void *at);
 
 #endif /* UMACCT_CHARGE_H */

@@ -3,7 +3,7 @@
  * The drivers that are hooked, through load and unload: which hooks are armed when.
  *
  * A driver comes or goes under driver_mutex, with all that has to be waited for. States and
- * profiles change under umacct_hook_lock() besides, where nobody is waited for: who asks for the
+ * profiles change under umacct_hook_lock() besides, where no task is waited for: who asks for the
  * status gets it, however long a task stays in the driver. The notifier of modules takes
  * both, so a driver can't go while its hooks are being armed.
  */
@@ -12,14 +12,15 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/rcupdate.h>
 
+#include "hooks/charge.h"
 #include "hooks/driver.h"
+#include "hooks/hook.h"
 #include "hooks/metadata.h"
-#include "hooks/table.h"
-#include "hooks/va_space.h"
 #include "hooks/way_out.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
-#include "ledger/removal.h"
 #include "pools.h"
 
 static DEFINE_MUTEX(driver_mutex);
@@ -27,36 +28,44 @@ static DEFINE_MUTEX(driver_mutex);
 /* No driver is hooked any more; guarded by driver_mutex. */
 static bool leaving;
 
-/* By enum hook_module. */
+/* Indexed by enum hook_module. */
 static const char *const module_names[HOOK_MODULES] = {
 	[HOOK_NVIDIA] = "nvidia",
 	[HOOK_UVM] = "nvidia_uvm",
 	[HOOK_KERNEL] = "the kernel",
 };
 
-/* Arms what is needed and is not armed, disarms what is no longer needed. */
-static void update_optional(enum hook_module module)
+static bool is_optional(const struct hook *hook)
+{
+	return hook->wanted && umacct_hook_applies(hook) &&
+	       umacct_driver_profiles[hook->module].state == UMACCT_DRIVER_HOOKED;
+}
+
+static void arm_wanted(void)
 {
 	struct hook *hook;
 
-	if (umacct_driver_profiles[module].state != UMACCT_DRIVER_HOOKED)
-		return;
+	for_each_hook(hook)
+		if (is_optional(hook) && hook->state != UMACCT_HOOK_ARMED && hook->wanted())
+			umacct_hook_arm(hook);
+}
+
+static void disarm_unwanted(void)
+{
+	struct hook *hook;
+
 	for_each_hook(hook) {
-		if (hook->module != module || !hook->wanted || !umacct_hook_applies(hook))
+		if (!is_optional(hook) || hook->state == UMACCT_HOOK_OFF || hook->wanted())
 			continue;
-		if (hook->wanted()) {
-			if (hook->state != UMACCT_HOOK_ARMED)
-				umacct_hook_arm(hook);
-		} else if (hook->state == UMACCT_HOOK_ARMED) {
+		if (hook->state == UMACCT_HOOK_ARMED)
 			umacct_hook_disarm(hook, UMACCT_HOOK_OFF);
-		} else if (hook->state != UMACCT_HOOK_OFF) {
+		else
 			umacct_hook_leave_off(hook);
-		}
 	}
 }
 
 /*
- * In reverse order: hooks of allocations are disarmed before those of frees, so that the free of
+ * Disarms in reverse order: hooks of allocations before those of frees, so that the free of
  * every recorded allocation is seen. Nothing is armed again.
  */
 static void disarm(enum hook_module module)
@@ -65,16 +74,21 @@ static void disarm(enum hook_module module)
 
 	umacct_driver_profiles[module].state = UMACCT_DRIVER_ABSENT;
 	for_each_hook_reverse(hook)
+		if (hook->module == module && !hook->quiesce)
+			umacct_probe_disarm_soon(&hook->probe);
+	synchronize_rcu();
+	for_each_hook_reverse(hook)
 		if (hook->module == module)
 			umacct_hook_disarm(hook, UMACCT_HOOK_IDLE);
 }
 
 /*
- * What was recorded of a driver is not seen going any more.
+ * Forgets a driver's records: their frees are not seen any more. @gone: nor is anything that it still
+ * allocated; no if it was not followed in the first place.
  *
- * Context: after disarm() and umacct_probe_drain_begin(); umacct_hook_lock() not held.
+ * Context: after disarm() and umacct_probe_wait(); umacct_hook_lock() not held.
  */
-static void drop_records(enum hook_module module)
+static void drop_records(enum hook_module module, bool gone)
 {
 	struct hook *hook;
 	u64 dropped;
@@ -86,7 +100,7 @@ static void drop_records(enum hook_module module)
 		return;
 	if (module == HOOK_UVM)
 		umacct_va_space_forget();
-	dropped = umacct_ledger_drop(module == HOOK_UVM);
+	dropped = umacct_ledger_drop(module == HOOK_UVM, gone);
 	if (dropped)
 		pr_info("%s is no longer followed: %llu allocations forgotten\n",
 			module_names[module], dropped);
@@ -106,8 +120,8 @@ static void detach(enum hook_module module)
 	umacct_hook_lock();
 	disarm(module);
 	umacct_hook_unlock();
-	umacct_probe_drain_begin();
-	drop_records(module);
+	umacct_probe_wait();
+	drop_records(module, true);
 	umacct_hook_lock();
 	forget(module);
 	umacct_hook_unlock();
@@ -155,6 +169,8 @@ static bool try_attach(enum hook_module module, struct module *mod)
 	bool known = umacct_driver_identify(profile, mod);
 	struct hook *hook;
 
+	/* Read before anything is armed: memory that others take meanwhile is theirs. */
+	WRITE_ONCE(profile->live, READ_ONCE(mod->state) == MODULE_STATE_LIVE);
 	if (module == HOOK_NVIDIA)
 		umacct_pools_attach(known ? mod : NULL, profile->pools_expected);
 	if (!known) {
@@ -193,35 +209,26 @@ static void attach(enum hook_module module, struct module *mod)
 	umacct_hook_unlock();
 	if (done)
 		return;
-	umacct_probe_drain_begin();
-	drop_records(module);
+	umacct_probe_wait();
+	drop_records(module, false);
 }
 
-/**
- * umacct_driver_rearm() - a feature was switched on or off
- *
- * Context: may sleep; umacct_hook_lock() not held.
+/*
+ * A setting has changed. What is wanted is armed on return. What isn't is disarmed
+ * later: that waits for all tasks, and the caller may hold what others wait for.
  */
 void umacct_driver_rearm(void)
 {
 	umacct_hook_lock();
-	update_optional(HOOK_NVIDIA);
-	update_optional(HOOK_KERNEL);
+	arm_wanted();
 	umacct_hook_unlock();
+	queue_work(umacct_ledger_work, &umacct_hook_work);
 }
 
-static void driver_rearm_fn(struct work_struct *work)
-{
-	umacct_driver_rearm();
-}
-
-/**
- * umacct_driver_unenforced() - why isn't everything enforced that is asked for?
- *
- * What is asked for may change from one call to the next.
- *
- * Context: under umacct_hook_lock(), as long as the answer is used.
- * Return: a sentence, or NULL if it is.
+/*
+ * Says in a sentence why not everything is enforced that is asked for, or NULL if it is. What is
+ * asked for may change from one call to the next. Under umacct_hook_lock(), as long as the answer
+ * is used.
  */
 const char *umacct_driver_unenforced(void)
 {
@@ -233,7 +240,7 @@ const char *umacct_driver_unenforced(void)
 		return "the driver is not loaded; the setting takes effect when it is";
 	if (profile->state != UMACCT_DRIVER_HOOKED)
 		return profile->reason;
-	/* Without nvidia-uvm nobody has managed memory; one that is not followed gives it away. */
+	/* No nvidia-uvm means no managed memory; one that is not hooked gives it away unseen. */
 	if (uvm->state != UMACCT_DRIVER_ABSENT && uvm->state != UMACCT_DRIVER_HOOKED)
 		return uvm->reason;
 	for_each_hook(hook)
@@ -243,7 +250,7 @@ const char *umacct_driver_unenforced(void)
 	for_each_hook(hook)
 		if (hook->state == UMACCT_HOOK_ARMED && hook->probe.replacement &&
 		    umacct_probe_needs_kprobes(&hook->probe))
-			/* What holds for one of them holds for all. */
+			/* The state of one applies to all. */
 			return umacct_probe_selftest() ? NULL :
 			       "kprobes are disabled on this machine (debugfs kprobes/enabled)";
 	return NULL;
@@ -267,12 +274,17 @@ static int module_notify(struct notifier_block *nb, unsigned long action, void *
 	if (module < 0)
 		return NOTIFY_DONE;
 	mutex_lock(&driver_mutex);
-	if (action == MODULE_STATE_COMING && !leaving &&
-	    umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT) {
+	if (leaving) {
+		/* Nothing is hooked: a driver that goes now has no task in it that is here. */
+	} else if (action == MODULE_STATE_COMING &&
+		   umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT) {
 		attach(module, mod);
 		/* Its initialisation runs in this task. */
 		WRITE_ONCE(umacct_driver_profiles[module].loader, current);
 	} else if (action == MODULE_STATE_LIVE) {
+		/* It came while umacct did, which neither was told of nor found it. */
+		if (umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
+			attach(module, mod);
 		WRITE_ONCE(umacct_driver_profiles[module].loader, NULL);
 		WRITE_ONCE(umacct_driver_profiles[module].live, true);
 	} else if (action == MODULE_STATE_GOING) {
@@ -302,22 +314,46 @@ static void attach_loaded(enum hook_module module)
 		return;
 	mod = container_of(kobj, struct module_kobject, kobj)->mod;
 	mutex_lock(&driver_mutex);
-	if (mod && READ_ONCE(mod->state) != MODULE_STATE_GOING &&
+	if (mod && !leaving && READ_ONCE(mod->state) != MODULE_STATE_GOING &&
 	    READ_ONCE(mod->state) != MODULE_STATE_UNFORMED &&
-	    umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT) {
+	    umacct_driver_profiles[module].state == UMACCT_DRIVER_ABSENT)
 		attach(module, mod);
-		if (READ_ONCE(mod->state) == MODULE_STATE_LIVE)
-			WRITE_ONCE(umacct_driver_profiles[module].live, true);
-	}
 	mutex_unlock(&driver_mutex);
 	kobject_put(kobj);
 }
 
-/**
- * umacct_drivers_release() - undo umacct_drivers_prepare()
- *
- * Context: may sleep; nobody asks for the status any more.
- */
+/* A required hook was missing for a reason that may be over: another's direct call is gone. */
+static void retry(enum hook_module module)
+{
+	bool may_go = false;
+	struct hook *hook;
+
+	mutex_lock(&driver_mutex);
+	umacct_hook_lock();
+	if (umacct_driver_profiles[module].state == UMACCT_DRIVER_BROKEN &&
+	    umacct_driver_profiles[module].live && !leaving)
+		for_each_hook(hook)
+			may_go |= hook->module == module && hook->required && hook->retriable &&
+				  hook->state == UMACCT_HOOK_FAILED;
+	if (may_go)
+		forget(module);
+	umacct_hook_unlock();
+	mutex_unlock(&driver_mutex);
+	if (may_go)
+		attach_loaded(module);
+}
+
+static void driver_rearm_fn(struct work_struct *work)
+{
+	umacct_hook_lock();
+	arm_wanted();
+	disarm_unwanted();
+	umacct_hook_unlock();
+	retry(HOOK_NVIDIA);
+	retry(HOOK_UVM);
+}
+
+/* Frees the counts of the hooks, when there are no requests for the status any more. */
 void umacct_drivers_release(void)
 {
 	struct hook *hook;
@@ -326,41 +362,25 @@ void umacct_drivers_release(void)
 		umacct_probe_destroy(&hook->probe);
 }
 
-/**
- * umacct_drivers_prepare() - make ready what the status tells of
- *
- * Context: may sleep; nobody asks for the status yet.
- * Return: 0 or -ENOMEM.
- */
-int umacct_drivers_prepare(void)
+/* Makes rearming possible, before there can be a request. */
+void umacct_drivers_prepare(void)
 {
-	struct hook *hook;
-	int err;
-
-	for_each_hook(hook) {
-		err = umacct_probe_init(&hook->probe);
-		if (err) {
-			umacct_drivers_release();
-			return err;
-		}
-	}
-	return 0;
+	INIT_WORK(&umacct_hook_work, driver_rearm_fn);
+	umacct_metadata_init();
 }
 
-/**
- * umacct_drivers_init() - hook the drivers that are loaded and follow those to come
- *
- * Context: module initialisation, after umacct_drivers_prepare().
- * Return: 0 or an error. A driver that can't be hooked is not an error: status
- *	says so.
+/*
+ * Hooks the drivers that are loaded and follows those to come. Returns 0 or an error. A driver that
+ * can't be hooked is not an error: the status says so.
  */
 int umacct_drivers_init(void)
 {
 	int err;
 
-	INIT_WORK(&umacct_hook_work, driver_rearm_fn);
-	umacct_metadata_init();
+	umacct_hook_lock();
+	umacct_charge_init();
 	umacct_way_out_init();
+	umacct_hook_unlock();
 	err = register_module_notifier(&module_nb);
 	if (err)
 		return err;
@@ -374,13 +394,7 @@ int umacct_drivers_init(void)
 	return 0;
 }
 
-/**
- * umacct_drivers_exit() - unhook everything
- *
- * On return no task is inside any replacement.
- *
- * Context: module exit.
- */
+/* Unhooks everything. On return no task is inside any replacement. */
 void umacct_drivers_exit(void)
 {
 	unsigned int module;
@@ -390,20 +404,21 @@ void umacct_drivers_exit(void)
 	umacct_hook_lock();
 	for (module = HOOK_MODULES; module--; )
 		disarm(module);
+	umacct_pools_detach();
 	umacct_hook_unlock();
-	umacct_probe_drain_begin();
+	mutex_unlock(&driver_mutex);
+	/* No driver has to wait for tasks that take their time, to come or to go. */
+	unregister_module_notifier(&module_nb);
+	umacct_probe_wait();
 	for (module = 0; module < HOOK_MODULES; module++)
-		drop_records(module);
+		drop_records(module, true);
 	umacct_hook_lock();
 	for (module = 0; module < HOOK_MODULES; module++)
 		forget(module);
 	umacct_hook_unlock();
-	mutex_unlock(&driver_mutex);
-	/* Only now: until then somebody may look into a driver that goes. */
-	unregister_module_notifier(&module_nb);
 	umacct_removal_follow(NULL);
-	/* Nobody is left to queue it, and there is nothing left to arm. */
+	/* A request may still queue it; there is nothing left to arm. */
 	cancel_work_sync(&umacct_hook_work);
 	umacct_way_out_exit();
-	umacct_probe_drain_end();
+	umacct_probe_wait();
 }

@@ -2,10 +2,8 @@
 #ifndef UMACCT_DRIVER_H
 #define UMACCT_DRIVER_H
 
-#include <linux/types.h>
-
-int umacct_drivers_prepare(void);
 void umacct_drivers_release(void);
+void umacct_drivers_prepare(void);
 int umacct_drivers_init(void);
 void umacct_drivers_exit(void);
 void umacct_driver_rearm(void);

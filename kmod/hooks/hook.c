@@ -14,51 +14,38 @@ static DEFINE_MUTEX(hook_mutex);
 
 struct work_struct umacct_hook_work;
 
-/**
- * umacct_hook_lock() - keep hooks and drivers' profiles as they are
- *
- * The notifier of modules takes it too, so a driver can't go meanwhile.
- *
- * Context: may sleep.
+/*
+ * Keeps hooks and drivers' profiles as they are. The notifier of modules takes it too, so a driver
+ * can't go meanwhile. May sleep.
  */
 void umacct_hook_lock(void)
 {
 	mutex_lock(&hook_mutex);
 }
 
-/**
- * umacct_hook_unlock() - undo umacct_hook_lock()
- */
+/* Lets go of what was looked up meanwhile, all together. */
 void umacct_hook_unlock(void)
 {
+	umacct_probe_forget_lookups();
 	mutex_unlock(&hook_mutex);
 }
 
-/**
- * umacct_hook_applies() - is this hook one for the loaded driver?
- * @hook: the hook
- *
- * Context: under umacct_hook_lock().
- * Return: also false while a driver is absent whose version decides.
- */
+/* Is this hook one for the loaded driver? No while a driver is absent whose version decides. */
 bool umacct_hook_applies(const struct hook *hook)
 {
 	lockdep_assert_held(&hook_mutex);
 	return !hook->layouts || (hook->layouts & driver_profile(hook->module)->layouts);
 }
 
-/**
- * umacct_hook_possible() - could a hook that is not armed be?
- * @hook: a hook that serves an optional feature
- *
- * Context: under umacct_hook_lock().
- * Return: true also while the driver is not loaded: nothing speaks against it.
+/*
+ * Could a hook that is not armed, and serves an optional feature, be? Also while the driver is not
+ * loaded: nothing speaks against it.
  */
-bool umacct_hook_possible(const struct hook *hook)
+bool umacct_hook_can_be_armed(const struct hook *hook)
 {
 	lockdep_assert_held(&hook_mutex);
 	if (hook->state == UMACCT_HOOK_OFF || hook->state == UMACCT_HOOK_FAILED)
-		return hook->possible;
+		return hook->retriable;
 	return true;
 }
 
@@ -96,14 +83,7 @@ static int arm(struct hook *hook)
 	return resolve_called(hook) ?: umacct_probe_arm(&hook->probe);
 }
 
-/**
- * umacct_hook_arm() - start hooking
- * @hook: a hook that is not armed, and for the driver that is loaded
- *
- * Its state says how that went.
- *
- * Context: may sleep; under umacct_hook_lock().
- */
+/* Starts hooking, for the driver that is loaded. The hook's state says how that went. May sleep. */
 void umacct_hook_arm(struct hook *hook)
 {
 	const char *text;
@@ -115,7 +95,7 @@ void umacct_hook_arm(struct hook *hook)
 		WRITE_ONCE(hook->state, UMACCT_HOOK_ARMED);
 		return;
 	}
-	hook->possible = err == -ENOMEM || err == -EBUSY;
+	hook->retriable = err == -ENOMEM || err == -EBUSY;
 	WRITE_ONCE(hook->state, UMACCT_HOOK_FAILED);
 	text = error_text(err);
 	if (text)
@@ -125,14 +105,9 @@ void umacct_hook_arm(struct hook *hook)
 	pr_warn("no hook \"%s\" at %s: %s\n", hook->name, hook->probe.symbol, hook->reason);
 }
 
-/**
- * umacct_hook_leave_off() - don't hook what is not wanted yet
- * @hook: a hook that is not armed, and for the driver that is loaded
- *
- * Finds out whether it could be armed: what is not there doesn't come while the driver
- * stays.
- *
- * Context: may sleep; under umacct_hook_lock().
+/*
+ * Doesn't hook what is not wanted yet, for the driver that is loaded. Finds out whether it could be
+ * armed: what is not there doesn't come while the driver stays.
  */
 void umacct_hook_leave_off(struct hook *hook)
 {
@@ -141,27 +116,22 @@ void umacct_hook_leave_off(struct hook *hook)
 
 	lockdep_assert_held(&hook_mutex);
 	err = umacct_probe_resolve(hook->probe.symbol, &address) ?: resolve_called(hook);
-	hook->possible = !err || err == -ENOMEM;
+	hook->retriable = !err || err == -ENOMEM;
 	hook->reason[0] = '\0';
 	WRITE_ONCE(hook->state, UMACCT_HOOK_OFF);
 }
 
-/**
- * umacct_hook_disarm() - stop hooking
- * @hook: a hook in any state
- * @state: the state that it gets
- *
- * Tasks may still be inside the replacement; see umacct_probe_drain().
- *
- * Context: may sleep; under umacct_hook_lock().
+/*
+ * Stops hooking; the hook gets @state. Tasks may still be inside the replacement; see
+ * umacct_probe_drain().
  */
 void umacct_hook_disarm(struct hook *hook, enum umacct_hook_state state)
 {
 	lockdep_assert_held(&hook_mutex);
-	hook->possible = hook->state == UMACCT_HOOK_ARMED;
+	hook->retriable = hook->state == UMACCT_HOOK_ARMED;
 	hook->reason[0] = '\0';
 	WRITE_ONCE(hook->state, state);
-	if (hook->possible && hook->quiesce)
+	if (hook->retriable && hook->quiesce)
 		hook->quiesce();
 	umacct_probe_disarm(&hook->probe);
 }

@@ -3,27 +3,27 @@
  * Managed memory: the pages that nvidia-uvm takes for its clients, as CPU chunks of a managed
  * range and for semaphore pools.
  *
- * The driver has the kernel charge them, but only where it was told of the client's address
- * space, which nothing makes a client do. Here it is told in any case: a process pays for what
- * it has populated. What is left uncharged is what nobody can be found for.
+ * The driver has the kernel charge them, but only after it was given the client's address
+ * space, which nothing makes a client do. Here it is given that in any case: a process pays for
+ * the memory that it populates. Only memory without a known owner is left uncharged.
  *
- * Limits hold. A refusal is an error to the ioctl that asked. On a fault there is nobody to
+ * Limits hold. A refusal is an error to the ioctl that asked. On a fault there is no caller to
  * give an error to: the program that touched the memory gets SIGBUS. The kernel would try the
- * fault again for as long as it is said to be for want of memory.
+ * fault again for as long as it is said to be for want of memory. On a fault of a GPU, which a
+ * thread of the driver's serves, see umacct_replace_find_create_block() in va_space.c.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
 
 #include "hooks/adapter.h"
 #include "hooks/call.h"
-#include "hooks/managed.h"
+#include "hooks/hook.h"
 #include "hooks/nv_status.h"
 #include "hooks/way_out.h"
-#include "ledger/chunk.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
-
-#define UVM_LAYOUTS		(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)
+#include "ledger/record.h"
+#include "memcg.h"
 
 /* UVM_CPU_CHUNK_ALLOC_FLAGS_ACCOUNT */
 #define CHUNK_FLAGS_ACCOUNT	BIT(1)
@@ -48,13 +48,7 @@ struct uvm_mem_params {
 	u64 flags;
 };
 
-DECLARE_REDIRECT(u32, uvm_mem_alloc, (const struct uvm_mem_params *params, void **mem));
-DECLARE_REDIRECT(void, uvm_mem_free, (void *mem));
-DECLARE_REDIRECT(void, chunk_release, (void *refcount));
-/* (va_space, vma, vmf), from 570 on (va_space, vmf) */
-DECLARE_REDIRECT(vm_fault_t, cpu_fault, (unsigned long a, unsigned long b, unsigned long c));
-
-/* Above a soft limit the task waits, when its call or its fault is over. */
+/* A task above a soft limit waits when its call or its fault is over. */
 static noinline void throttle(const struct chunk *record)
 {
 	u64 account_id = 0, penalty_ns = umacct_chunk_penalty(record, &account_id);
@@ -82,7 +76,7 @@ static noinline void end_failed(struct chunk *record, u64 bytes, u32 status)
 		umacct_way_out_failed(account_id, bytes, bytes >> PAGE_SHIFT, 1);
 }
 
-/* Where there is no memory for a chunk, the driver asks for smaller ones, down to a page. */
+/* The driver asks for smaller chunks, down to a page, if there is no memory for one. */
 static noinline void chunk_failed(struct chunk *record, u64 bytes, u32 status)
 {
 	if (bytes > PAGE_SIZE)
@@ -91,45 +85,61 @@ static noinline void chunk_failed(struct chunk *record, u64 bytes, u32 status)
 		end_failed(record, bytes, status);
 }
 
+static noinline struct chunk *chunk_begin_in_thread(u64 bytes)
+{
+	const struct call *call = call_current();
+
+	return umacct_chunk_begin_in_thread(bytes, call ? call->process : NULL);
+}
+
+/* Only a page that fails is a failure, see chunk_failed(). */
+static noinline void chunk_refused(u64 bytes, const struct shortage *why)
+{
+	if (bytes <= PAGE_SIZE)
+		umacct_way_out_short(why);
+	umacct_call_set_refused(true);
+}
+
+static __always_inline struct chunk *chunk_begin(u64 bytes)
+{
+	struct shortage why __uninitialized;
+	struct chunk *record;
+
+	if (unlikely(current->flags & PF_KTHREAD))
+		return chunk_begin_in_thread(bytes);
+	record = umacct_chunk_begin(bytes, true, true, &why);
+	if (unlikely(!record))
+		chunk_refused(bytes, &why);
+	return record;
+}
+
 /* uvm_cpu_chunk_alloc() in each of its layouts, as ALLOC_PAGES(). */
+#define HOOK(...)
 #define CHUNK_ALLOC(n, params, args)					\
-	DECLARE_REDIRECT(u32, chunk_alloc_##n, params);			\
-									\
-	struct hook umacct_hook_chunk_alloc_##n = {			\
-		.name = "allocate managed",				\
-		.module = HOOK_UVM,					\
-		.required = true,					\
-		.layouts = LAYOUT_CHUNK_##n,				\
-		.probe = {						\
-			.symbol = "nvidia_uvm:uvm_cpu_chunk_alloc",	\
-			REDIRECT(chunk_alloc_##n),			\
-		},							\
-	};								\
-									\
 	u32 umacct_replace_chunk_alloc_##n params			\
 	{								\
+		INSIDE(chunk_alloc_##n);				\
+		struct mem_cgroup *const active = memcg_active();	\
 		u32 status = NV_ERR_NO_MEMORY;				\
 		struct chunk *record;					\
 									\
-		probe_enter(&umacct_hook_chunk_alloc_##n.probe);	\
-		record = umacct_chunk_begin(size, true);		\
+		/* The task pays for pages without an owner. */		\
+		if (unlikely(memcg_active_is_nobodys()))		\
+			memcg_set_active(NULL);				\
+		record = chunk_begin(size);				\
 		if (likely(record)) {					\
-			/* Of a task that works for nobody, the kernel charges nobody. */ \
+			/* A kernel thread without an active memcg is charged nothing. */ \
 			flags |= CHUNK_FLAGS_ACCOUNT;			\
 			status = umacct_original_chunk_alloc_##n args;	\
 			if (likely(status == NV_OK))			\
 				end_done(record, size, (unsigned long)*chunk);	\
 			else						\
 				chunk_failed(record, size, status);	\
-		} else {						\
-			umacct_call_set_refused(true);			\
 		}							\
-		probe_leave(&umacct_hook_chunk_alloc_##n.probe);	\
+		memcg_set_active(active);				\
 		return status;						\
 	}
-
-CHUNK_ALLOC(3, (u32 size, u32 flags, void **chunk), (size, flags, chunk))
-CHUNK_ALLOC(4, (u32 size, u32 flags, int node, void **chunk), (size, flags, node, chunk))
+#include "hooks/hooks.h"
 
 /*
  * cpu_chunk_release() is static, and called through a reference count alone. It calls functions
@@ -138,13 +148,11 @@ CHUNK_ALLOC(4, (u32 size, u32 flags, int node, void **chunk), (size, flags, node
  */
 void umacct_replace_chunk_release(void *refcount)
 {
-	struct chunk *record;
+	INSIDE(chunk_release);
+	struct chunk *record = umacct_chunk_take(round_down((unsigned long)refcount, CHUNK_ALIGN));
 
-	probe_enter(&umacct_hook_chunk_free.probe);
-	record = umacct_chunk_take(round_down((unsigned long)refcount, CHUNK_ALIGN));
 	umacct_original_chunk_release(refcount);
 	umacct_chunk_settle(record);
-	probe_leave(&umacct_hook_chunk_free.probe);
 }
 
 static bool is_refused_fault(const struct call *call, vm_fault_t fault)
@@ -154,16 +162,15 @@ static bool is_refused_fault(const struct call *call, vm_fault_t fault)
 
 vm_fault_t umacct_replace_cpu_fault(unsigned long a, unsigned long b, unsigned long c)
 {
+	INSIDE(cpu_fault);
 	struct call call = { 0 };
 	vm_fault_t fault;
 
-	probe_enter(&umacct_hook_cpu_fault.probe);
 	call_begin(&call);
 	fault = umacct_original_cpu_fault(a, b, c);
 	call_end(&call);
 	if (is_refused_fault(&call, fault))
 		fault = (fault & ~VM_FAULT_OOM) | VM_FAULT_SIGBUS;
-	probe_leave(&umacct_hook_cpu_fault.probe);
 	return fault;
 }
 
@@ -171,6 +178,7 @@ static u32 mem_alloc_for_client(const struct uvm_mem_params *params, void **mem)
 {
 	struct uvm_mem_params for_client;
 	const u64 bytes = PAGE_ALIGN(params->size);
+	struct shortage why __uninitialized;
 	struct chunk *record;
 	u32 status;
 
@@ -182,11 +190,14 @@ static u32 mem_alloc_for_client(const struct uvm_mem_params *params, void **mem)
 		};
 
 		umacct_ledger_refuse_impossible(&alloc);
+		umacct_way_out_short(&alloc.shortage);
 		return NV_ERR_NO_MEMORY;
 	}
-	record = umacct_chunk_begin(bytes, params->mm || current->mm);
-	if (!record)
+	record = umacct_chunk_begin(bytes, params->mm || current->mm, false, &why);
+	if (!record) {
+		umacct_way_out_short(&why);
 		return NV_ERR_NO_MEMORY;
+	}
 	if (!params->mm && current->mm) {
 		for_client = *params;
 		for_client.mm = current->mm;
@@ -220,74 +231,24 @@ static u32 mem_alloc_for_driver(const struct uvm_mem_params *params, void **mem)
 /* A GPU's own memory is left as it is. */
 u32 umacct_replace_uvm_mem_alloc(const struct uvm_mem_params *params, void **mem)
 {
-	u32 status;
+	INSIDE(uvm_mem_alloc);
 
-	probe_enter(&umacct_hook_uvm_mem_alloc.probe);
 	if (params->backing_gpu)
-		status = umacct_original_uvm_mem_alloc(params, mem);
-	else if (kind_for_caller(HOOK_UVM, ALLOCATION_SYSTEM) == ALLOCATION_DRIVER)
-		status = mem_alloc_for_driver(params, mem);
-	else
-		status = mem_alloc_for_client(params, mem);
-	probe_leave(&umacct_hook_uvm_mem_alloc.probe);
-	return status;
+		return umacct_original_uvm_mem_alloc(params, mem);
+	if (kind_for_caller(HOOK_UVM, ALLOCATION_SYSTEM) == ALLOCATION_DRIVER)
+		return mem_alloc_for_driver(params, mem);
+	return mem_alloc_for_client(params, mem);
 }
 
 void umacct_replace_uvm_mem_free(void *mem)
 {
+	INSIDE(uvm_mem_free);
+	struct chunk *record = umacct_chunk_take((unsigned long)mem);
 	struct record *own = NULL;
-	struct chunk *record;
 
-	probe_enter(&umacct_hook_uvm_mem_free.probe);
-	record = umacct_chunk_take((unsigned long)mem);
 	if (!record && mem)
-		own = umacct_ledger_take((unsigned long)mem);
+		own = umacct_record_take((unsigned long)mem);
 	umacct_original_uvm_mem_free(mem);
 	umacct_chunk_settle(record);
-	umacct_ledger_settle(own);
-	probe_leave(&umacct_hook_uvm_mem_free.probe);
+	umacct_record_settle(own);
 }
-
-struct hook umacct_hook_chunk_free = {
-	.name = "free managed",
-	.module = HOOK_UVM,
-	.required = true,
-	.layouts = UVM_LAYOUTS,
-	.probe = {
-		.symbol = "nvidia_uvm:cpu_chunk_release",
-		REDIRECT(chunk_release),
-	},
-};
-
-struct hook umacct_hook_cpu_fault = {
-	.name = "fault on managed",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_space_cpu_fault_managed",
-		REDIRECT(cpu_fault),
-	},
-};
-
-struct hook umacct_hook_uvm_mem_alloc = {
-	.name = "allocate UVM pool",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_mem_alloc",
-		REDIRECT(uvm_mem_alloc),
-	},
-};
-
-struct hook umacct_hook_uvm_mem_free = {
-	.name = "free UVM pool",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_mem_free",
-		REDIRECT(uvm_mem_free),
-	},
-};

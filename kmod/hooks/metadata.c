@@ -2,92 +2,70 @@
 /*
  * Metadata: what the drivers keep because of a client, beside the pages that it asked for.
  *
- * What is large is taken by two functions of each driver, which are followed by size: an array
- * for each page of a mapping, a copy of what a client hands in, a table for a range that nobody
- * has touched. What is small and of one size is an object: its constructor and destructor are
- * followed, and what it takes is a constant of the driver's series.
+ * All of nvidia.ko's heap, whatever its purpose, comes from one function, and counts for the client
+ * that the driver works for; see ledger/heap.c. What it and nvidia-uvm take from the kernel
+ * themselves is an object: its constructor and destructor are followed, and its size is a constant
+ * of the driver's series.
  *
- * It counts for the client, under limits and for the reserve. The kernel's memory controller
- * doesn't see it: neither driver can be made to ask for that here.
+ * It counts for the client, under limits and for the reserve, and where charging is on, the kernel's
+ * memory controller is charged for it: in lots, as neither driver can be made to ask for that.
  */
+#include <linux/fs.h>
+#include <linux/kasan.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/preempt.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 
 #include "hooks/adapter.h"
-#include "hooks/bounds.h"
 #include "hooks/call.h"
 #include "hooks/metadata.h"
 #include "hooks/nv_status.h"
+#include "hooks/way_out.h"
+#include "ledger/client.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
 
-#define UVM_LAYOUTS	(LAYOUT_CHUNK_3 | LAYOUT_CHUNK_4)
+/* The drivers take whole pages from vmalloc() above these, and put a head of 16 bytes in front. */
+#define OS_MEM_BOUND	SZ_128K
+#define KVMALLOC_BOUND	(4 * PAGE_SIZE)
+#define HEADER_BYTES	16
 
-/* Above this, nvidia-uvm takes whole pages from vmalloc(). */
-#define KVMALLOC_BOUND	(KVMALLOC_BOUND_PAGES * PAGE_SIZE)
+/* The kernel would kill for it, even if nothing is limited. */
+static bool metadata_is_impossible(u64 bytes)
+{
+	return bytes >> PAGE_SHIFT > totalram_pages() / LIMIT_METADATA_PART ||
+	       (bytes >= SZ_1M && bytes > available_now());
+}
 
-DECLARE_REDIRECT_ABOVE(u32, os_alloc_mem, (void **address, u64 size));
-DECLARE_REDIRECT_ABOVE(void, os_free_mem, (void *address));
-DECLARE_REDIRECT_ABOVE(void *, kvmalloc,
-		       (size_t size, const char *file, int line, const char *function));
-DECLARE_REDIRECT_ABOVE(void *, kvmalloc_zero,
-		       (size_t size, const char *file, int line, const char *function));
-DECLARE_REDIRECT(void *, kvrealloc,
-		 (void *at, size_t size, const char *file, int line, const char *function));
-DECLARE_REDIRECT_ABOVE(void, kvfree, (void *at));
-DECLARE_REDIRECT(u32, range_create_external,
-		 (void *va_space, void *mm, u64 start, u64 length, void **range));
-DECLARE_REDIRECT(u32, range_create_pool,
-		 (void *va_space, void *mm, u64 start, u64 length, const void *attributes,
-		  u32 nr_attributes, void **range));
-DECLARE_REDIRECT(u32, range_create_mmap, (void *va_space, void *mm, void *vma, void **range));
-DECLARE_REDIRECT(u32, range_split, (void *range, u64 new_end, void **new));
-DECLARE_REDIRECT(void, range_destroy, (void *range, void *deferred));
-DECLARE_REDIRECT(u32, block_create, (void *range, u64 start, u64 end, void **block));
-DECLARE_REDIRECT(void, block_destroy, (void *refcount));
-DECLARE_REDIRECT(int, device_open, (struct inode *inode, struct file *file));
-DECLARE_REDIRECT(int, device_close, (struct inode *inode, struct file *file));
-DECLARE_REDIRECT(u32, client_construct, (void *client, void *allocator, void *params));
-DECLARE_REDIRECT(void, client_destruct, (void *client));
-DECLARE_REDIRECT(u32, event_construct, (void *event, void *context, void *params));
-DECLARE_REDIRECT(void, event_destruct, (void *event));
-DECLARE_REDIRECT(u32, event_api_construct, (void *event, void *context, void *params));
-DECLARE_REDIRECT(void, event_api_destruct, (void *event));
-DECLARE_REDIRECT(u32, copy_construct, (void *memory, void *context, void *params));
-DECLARE_REDIRECT(void, copy_destruct, (void *memory));
-DECLARE_REDIRECT(u32, lock_user_pages, (void *address, u64 pages, void **array, u32 flags));
-/* Without @flags up to 550. */
-DECLARE_REDIRECT(u32, unlock_user_pages, (u64 pages, void *array, u32 flags));
-DECLARE_REDIRECT(u32, look_up_user_io, (void *address, u64 pages, u64 **array));
-DECLARE_REDIRECT(int, uvm_device_open, (struct inode *inode, struct file *file));
-DECLARE_REDIRECT(int, uvm_device_close, (struct inode *inode, struct file *file));
+/* A call that frees must not fail for a limit, and keeps nothing. */
+static bool destroys(void)
+{
+	const struct call *call = call_current();
 
-/**
- * umacct_metadata_begin() - a driver is about to take memory for metadata
- * @alloc: filled in
- * @module: the driver
- * @bytes: how much
- *
- * If this says yes, ledger_end() must follow.
- *
- * Context: process context, may sleep.
- * Return: false if a limit forbids it.
+	return unlikely(call) && call->destroying;
+}
+
+/*
+ * A driver is about to take memory for metadata. Returns false if a limit forbids it; otherwise
+ * ledger_end() must follow. May sleep.
  */
 bool umacct_metadata_begin(struct allocation *alloc, enum hook_module module, u64 bytes)
 {
 	*alloc = (struct allocation) {
 		.bytes = bytes,
 		.metadata = bytes,
-		.kind = loads_uvm() ? ALLOCATION_DRIVER :
-				      kind_for_caller(module, ALLOCATION_METADATA),
+		.kind = loads_uvm() || destroys() ? ALLOCATION_DRIVER :
+						    kind_for_caller(module, ALLOCATION_METADATA),
 		.uvm = module == HOOK_UVM,
 	};
-	if (unlikely(limit_is_impossible(bytes)))
+	if (unlikely(alloc->kind != ALLOCATION_DRIVER && metadata_is_impossible(bytes)))
 		umacct_ledger_refuse_impossible(alloc);
-	else if (likely(ledger_begin(alloc)))
+	else if (unlikely(alloc->kind == ALLOCATION_DRIVER) ? ledger_begin(alloc) :
+							      umacct_ledger_begin_metadata(alloc))
 		return true;
+	umacct_way_out_short(&alloc->shortage);
 	/* A fault may need it: see umacct_replace_cpu_fault(). */
 	if (module == HOOK_UVM)
 		umacct_call_set_refused(true);
@@ -99,772 +77,491 @@ static u64 vmalloc_bytes(u64 size)
 	return PAGE_ALIGN(size + HEADER_BYTES);
 }
 
-/* From an interrupt or under a spinlock the driver takes nothing of this size. */
+/*
+ * Does the current task ask a driver's heap for something of its own? Not for what frees: that must not
+ * fail for a limit, and keeps nothing.
+ */
+static __always_inline bool works_for_client(enum hook_module module)
+{
+	const struct call *call;
+
+	if (unlikely(!in_task() || (current->flags & PF_EXITING) || !works_for_a_process() ||
+		     loads_uvm() || !READ_ONCE(driver_profile(module)->live)))
+		return false;
+	call = call_current();
+	return likely(!call) || !(call->for_driver || call->destroying);
+}
+
+/*
+ * The slab allocator's blocks for up to 256 bytes, in steps of 8: which there are depends on the
+ * processor and on the kernel's configuration. Above these, each is a power of two.
+ */
+#define SMALL_MOST	256
+static u16 small_blocks[SMALL_MOST / 8 + 1] __ro_after_init;
+
+/* Asks the slab allocator for its sizes. */
+void umacct_metadata_init(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(small_blocks); i++)
+		small_blocks[i] = kmalloc_size_roundup(max_t(size_t, i, 1) * 8);
+}
+
+/* The size of the slab allocator's block for that many bytes. */
+static __always_inline u64 slab_bytes(u64 size)
+{
+	return size <= SMALL_MOST ? small_blocks[DIV_ROUND_UP(size, 8)] : roundup_pow_of_two(size);
+}
+
+/* The driver allocates little from an interrupt or under a spinlock. */
 static bool may_sleep(void)
 {
 	return !irqs_disabled() && !preempt_count();
+}
+
+static noinline int heap_take_slowly(u64 bytes, bool uvm)
+{
+	struct shortage why = { };
+	int owner = umacct_heap_take(bytes, uvm, may_sleep(), &why);
+
+	if (owner < 0 && may_sleep())
+		umacct_way_out_short(&why);
+	return owner;
+}
+
+/*
+ * A driver's heap is about to be asked for memory. Return: whose it is, 0 if that isn't known, or less
+ * than 0 if a limit, the reserve or a lack of memory refuses it.
+ */
+static __always_inline int heap_take(u64 bytes, bool uvm)
+{
+	const int owner = heap_take_quickly(bytes, uvm);
+
+	return likely(owner) ? owner : heap_take_slowly(bytes, uvm);
+}
+
+/*
+ * Bytes of a list of GPUs, which a program can hand over to an open file of nvidia.ko's control
+ * device. The call can't be followed: a program can make it last for ever.
+ */
+#define CONTROL_MINOR	255
+#define LIST_BYTES	SZ_16K
+
+static u64 list_bytes(enum hook_module module, const struct inode *inode)
+{
+	return module == HOOK_NVIDIA && iminor(inode) == CONTROL_MINOR ? LIST_BYTES : 0;
 }
 
 /* An open file of a device of the driver's: the kernel charges its own part itself. */
 #define DEVICE(which, hooked, size)							\
 	int umacct_replace_##which##_open(struct inode *inode, struct file *file)	\
 	{									\
-		const u64 bytes = driver_profile(hooked)->sizes.size;		\
+		INSIDE(which##_open);						\
+		const u64 bytes = driver_profile(hooked)->sizes.size +		\
+				  list_bytes(hooked, inode);			\
 		struct allocation alloc;					\
-		int err = -ENOMEM;						\
+		int err;							\
 										\
-		probe_enter(&umacct_hook_##which##_open.probe);			\
-		if (umacct_metadata_begin(&alloc, hooked, bytes)) {		\
-			err = umacct_original_##which##_open(inode, file);	\
-			ledger_end(&alloc, !err, metadata_object(file), false);	\
-		}								\
-		probe_leave(&umacct_hook_##which##_open.probe);			\
+		if (!umacct_metadata_begin(&alloc, hooked, bytes))		\
+			return -ENOMEM;						\
+		err = umacct_original_##which##_open(inode, file);		\
+		ledger_end(&alloc, !err, metadata_object(file), false);		\
 		return err;							\
 	}									\
 										\
 	int umacct_replace_##which##_close(struct inode *inode, struct file *file)	\
 	{									\
+		INSIDE(which##_close);					\
+		struct call call = { .destroying = true };			\
 		struct record *record;						\
 		int err;							\
 										\
-		probe_enter(&umacct_hook_##which##_close.probe);		\
-		record = umacct_ledger_take(metadata_object(file));		\
+		record = umacct_record_take(metadata_object(file));		\
+		call_begin(&call);						\
 		err = umacct_original_##which##_close(inode, file);		\
-		umacct_ledger_settle(record);					\
-		probe_leave(&umacct_hook_##which##_close.probe);		\
+		call_end(&call);						\
+		umacct_record_settle(record);					\
 		return err;							\
 	}
 
 DEVICE(device, HOOK_NVIDIA, file)
 DEVICE(uvm_device, HOOK_UVM, uvm_file)
+DEVICE(tools_device, HOOK_UVM, tools_file)
 
 /* --- nvidia.ko ------------------------------------------------------------ */
 
+/*
+ * The driver puts a word in front of what it hands out, with the size and, in the lowest bit, which of
+ * the kernel's allocators it has it from; when it frees, it looks at that bit alone. In the upper bits
+ * is room for whose it is.
+ */
+#define OS_MEM_HEADER		sizeof(u64)
+#define OS_MEM_SIZE		(BIT(HEAP_MARK_SHIFT) - 1)
+
+static u64 os_mem_padded(u64 size)
+{
+	return ALIGN(size + OS_MEM_HEADER, OS_MEM_HEADER);
+}
+
+static u64 *os_mem_header(void *address)
+{
+	return address - OS_MEM_HEADER;
+}
+
+static __always_inline u32 alloc_small(void **address, u64 size)
+{
+	const u64 bytes = slab_bytes(os_mem_padded(size));
+	const int owner = heap_take(bytes, false);
+	u32 status;
+
+	if (unlikely(owner < 0)) {
+		if (address)
+			*address = NULL;
+		return NV_ERR_NO_MEMORY;
+	}
+	status = umacct_original_os_alloc_mem(address, size);
+	if (unlikely(!owner))
+		return status;
+	if (likely(status == NV_OK))
+		*os_mem_header(*address) |= heap_mark(owner);
+	else
+		heap_give(owner, bytes);
+	return status;
+}
+
+static noinline u32 alloc_large(void **address, u64 size)
+{
+	struct allocation alloc;
+	u32 status;
+
+	if (!umacct_metadata_begin(&alloc, HOOK_NVIDIA, vmalloc_bytes(size))) {
+		if (address)
+			*address = NULL;
+		return NV_ERR_NO_MEMORY;
+	}
+	status = umacct_original_os_alloc_mem(address, size);
+	ledger_end(&alloc, status == NV_OK, status == NV_OK ? (unsigned long)*address : 0, false);
+	return status;
+}
+
 u32 umacct_replace_os_alloc_mem(void **address, u64 size)
 {
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
+	INSIDE(os_alloc_mem);
 
-	probe_enter(&umacct_hook_os_alloc_mem.probe);
-	if (size <= OS_MEM_BOUND || size > U64_MAX - SZ_64K || !may_sleep()) {
-		status = umacct_original_os_alloc_mem(address, size);
-	} else if (umacct_metadata_begin(&alloc, HOOK_NVIDIA, vmalloc_bytes(size))) {
-		status = umacct_original_os_alloc_mem(address, size);
-		ledger_end(&alloc, status == NV_OK,
-			   status == NV_OK ? (unsigned long)*address : 0, false);
-	} else if (address) {
-		*address = NULL;
-	}
-	probe_leave(&umacct_hook_os_alloc_mem.probe);
-	return status;
+	if (likely(size <= OS_MEM_BOUND - OS_MEM_HEADER) && works_for_client(HOOK_NVIDIA))
+		return alloc_small(address, size);
+	if (size > OS_MEM_BOUND - OS_MEM_HEADER && size <= U64_MAX - SZ_64K && may_sleep())
+		return alloc_large(address, size);
+	return umacct_original_os_alloc_mem(address, size);
 }
 
-void umacct_replace_os_free_mem(void *address)
+/* Removes the mark: freed memory has none. Return: the owner that it named, or 0. */
+static __always_inline u32 os_mem_unmark(void *address, u64 *bytes)
+{
+	u64 *header = os_mem_header(address);
+	u32 owner = heap_owner(*header);
+
+	if (unlikely(!owner))
+		return 0;
+	*header &= OS_MEM_SIZE;
+	*bytes = slab_bytes(*header & ~1ULL);
+	return owner;
+}
+
+static __always_inline void os_mem_free(void *address, void (*free)(void *address))
 {
 	struct record *record = NULL;
+	u32 owner = 0;
+	u64 bytes;
 
-	probe_enter(&umacct_hook_os_free_mem.probe);
+	if (likely(address))
+		owner = os_mem_unmark(address, &bytes);
+	if (likely(owner)) {
+		free(address);
+		heap_give(owner, bytes);
+		return;
+	}
 	if (is_vmalloc_addr(address))
-		record = umacct_ledger_take((unsigned long)address);
-	umacct_original_os_free_mem(address);
-	umacct_ledger_settle(record);
-	probe_leave(&umacct_hook_os_free_mem.probe);
+		record = umacct_record_take((unsigned long)address);
+	free(address);
+	umacct_record_settle(record);
 }
 
-/* A client of the resource manager, in builds of the driver that keep its functions' names. */
-u32 umacct_replace_client_construct(void *client, void *allocator, void *params)
-{
-	const u64 bytes = driver_profile(HOOK_NVIDIA)->sizes.client;
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-
-	probe_enter(&umacct_hook_client_construct.probe);
-	if (umacct_metadata_begin(&alloc, HOOK_NVIDIA, bytes)) {
-		status = umacct_original_client_construct(client, allocator, params);
-		ledger_end(&alloc, status == NV_OK, metadata_object(client), false);
+/* The compiler has made os_free_mem() a part of the others, as they are in the same file. */
+#define FREE(which)							\
+	void umacct_replace_##which(void *address)			\
+	{								\
+		INSIDE(which);						\
+									\
+		os_mem_free(address, umacct_original_##which);		\
 	}
-	probe_leave(&umacct_hook_client_construct.probe);
+
+FREE(os_free_mem)
+FREE(os_free_mutex)
+FREE(os_free_rwlock)
+FREE(os_free_semaphore)
+FREE(os_free_spinlock)
+
+/* The resource manager frees an object and all below it, by a call for that or with a file. */
+u32 umacct_replace_free_tree(void *server, void *params)
+{
+	INSIDE(free_tree);
+	struct call call = { .destroying = true };
+	u32 status;
+
+	call_begin(&call);
+	status = umacct_original_free_tree(server, params);
+	call_end(&call);
 	return status;
 }
 
-void umacct_replace_client_destruct(void *client)
-{
-	struct record *record;
-
-	probe_enter(&umacct_hook_client_destruct.probe);
-	record = umacct_ledger_take(metadata_object(client));
-	umacct_original_client_destruct(client);
-	umacct_ledger_settle(record);
-	probe_leave(&umacct_hook_client_destruct.probe);
-}
-
 /*
- * Objects of the resource manager that have no pages of their own, likewise: events, and further
- * objects of another's memory.
- */
-#define RESOURCE(which)								\
-	u32 umacct_replace_##which##_construct(void *resource, void *context, void *params) \
-	{									\
-		const u64 bytes = driver_profile(HOOK_NVIDIA)->sizes.resource;	\
-		u32 status = NV_ERR_NO_MEMORY;					\
-		struct allocation alloc;					\
-										\
-		probe_enter(&umacct_hook_##which##_construct.probe);		\
-		if (umacct_metadata_begin(&alloc, HOOK_NVIDIA, bytes)) {	\
-			status = umacct_original_##which##_construct(resource, context, params); \
-			ledger_end(&alloc, status == NV_OK, metadata_object(resource), false); \
-		}								\
-		probe_leave(&umacct_hook_##which##_construct.probe);		\
-		return status;							\
-	}									\
-										\
-	void umacct_replace_##which##_destruct(void *resource)			\
-	{									\
-		struct record *record;						\
-										\
-		probe_enter(&umacct_hook_##which##_destruct.probe);		\
-		record = umacct_ledger_take(metadata_object(resource));		\
-		umacct_original_##which##_destruct(resource);			\
-		umacct_ledger_settle(record);					\
-		probe_leave(&umacct_hook_##which##_destruct.probe);		\
-	}
-
-RESOURCE(event)
-RESOURCE(event_api)
-RESOURCE(copy)
-
-/*
- * A program's own memory that it registers: an array with an entry for each page, which the driver
- * takes before it looks whether there is such memory, and keeps as long as it does.
+ * A program's own memory that it registers, which is pinned meanwhile. The driver's array with an entry
+ * for each page is of its heap, and counts there.
  */
 u32 umacct_replace_lock_user_pages(void *address, u64 pages, void **array, u32 flags)
 {
-	const u64 bytes = user_pages_bytes(pages);
-	u32 status = NV_ERR_NO_MEMORY;
+	INSIDE(lock_user_pages);
 	struct allocation alloc;
+	u32 status;
 
-	probe_enter(&umacct_hook_lock_user_pages.probe);
-	if (!bytes) {
-		status = umacct_original_lock_user_pages(address, pages, array, flags);
-	} else if (umacct_metadata_begin(&alloc, HOOK_NVIDIA, bytes)) {
-		status = umacct_original_lock_user_pages(address, pages, array, flags);
-		ledger_end(&alloc, status == NV_OK,
-			   status == NV_OK ? metadata_object(*array) : 0, false);
-	}
-	probe_leave(&umacct_hook_lock_user_pages.probe);
+	if (!umacct_metadata_begin(&alloc, HOOK_NVIDIA, 0))
+		return NV_ERR_NO_MEMORY;
+	alloc.pinned = pages << PAGE_SHIFT;
+	status = umacct_original_lock_user_pages(address, pages, array, flags);
+	metadata_end(&alloc, status, *array);
 	return status;
 }
 
 u32 umacct_replace_unlock_user_pages(u64 pages, void *array, u32 flags)
 {
-	struct record *record;
+	INSIDE(unlock_user_pages);
+	struct record *record = umacct_record_take(metadata_object(array));
 	u32 status;
 
-	probe_enter(&umacct_hook_unlock_user_pages.probe);
-	record = umacct_ledger_take(metadata_object(array));
 	status = umacct_original_unlock_user_pages(pages, array, flags);
-	umacct_ledger_settle(record);
-	probe_leave(&umacct_hook_unlock_user_pages.probe);
-	return status;
-}
-
-/* The same, for a mapping of a device's memory: counted while it is looked for. */
-u32 umacct_replace_look_up_user_io(void *address, u64 pages, u64 **array)
-{
-	const u64 bytes = user_pages_bytes(pages);
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-
-	probe_enter(&umacct_hook_look_up_user_io.probe);
-	if (!bytes) {
-		status = umacct_original_look_up_user_io(address, pages, array);
-	} else if (umacct_metadata_begin(&alloc, HOOK_NVIDIA, bytes)) {
-		status = umacct_original_look_up_user_io(address, pages, array);
-		ledger_end(&alloc, false, 0, false);
-	}
-	probe_leave(&umacct_hook_look_up_user_io.probe);
+	umacct_record_settle(record);
 	return status;
 }
 
 /* --- nvidia-uvm.ko -------------------------------------------------------- */
 
-/**
- * struct range_arrays - the arrays that a range of managed memory has, and another one keeps
- * @array: that of the range that is being made, from the slab allocator
- * @shortened: that of the range being split, once it fits into the slab allocator
- * @has_array: there is @array
- * @has_shortened: there is @shortened
- *
- * Their free is not seen: they stay in the ledger as long as the range does. Arrays from the slab
- * allocator stay as large as they were made.
+/*
+ * nvidia-uvm's heap is the slab allocator's up to a size, and vmalloc()'s above. Of the former
+ * the mark is at the end of the block, for which the driver is asked for as much more; the latter are
+ * found by their address.
  */
-struct range_arrays {
-	struct allocation array;
-	struct allocation shortened;
-	bool has_array;
-	bool has_shortened;
+#define UVM_MEM_MARK	sizeof(u64)
+
+static u64 *uvm_mem_mark(void *at, u64 bytes)
+{
+	return at + bytes - UVM_MEM_MARK;
+}
+
+/* Return: whose it was, or 0. */
+static __always_inline u32 uvm_mem_unmark(void *at, u64 *bytes)
+{
+	u64 *mark;
+	u32 owner;
+
+	*bytes = ksize(at);
+	mark = uvm_mem_mark(at, *bytes);
+	owner = heap_owner(*mark);
+	if (likely(owner))
+		*mark = 0;
+	return owner;
+}
+
+/**
+ * struct uvm_mem - a block of nvidia-uvm's heap that is being asked for
+ * @size: how much to ask the driver for
+ * @owner: whose heap it is of, for one of the slab allocator's, or 0
+ * @large: it is one of vmalloc()'s, and counted
+ */
+struct uvm_mem {
+	size_t size;
+	int owner;
+	bool large;
 };
 
-static unsigned long key_of_array(const void *range)
+/* @alloc: for one of vmalloc()'s. Return: false if a limit forbids it. */
+static __always_inline bool uvm_mem_begin(struct uvm_mem *mem, size_t size, struct allocation *alloc)
 {
-	return (unsigned long)range + 2;
+	mem->size = size;
+	mem->owner = 0;
+	mem->large = false;
+	if (unlikely(size > SIZE_MAX - SZ_64K) || !works_for_client(HOOK_UVM))
+		return true;
+	if (likely(size <= KVMALLOC_BOUND - UVM_MEM_MARK)) {
+		mem->size = slab_bytes(size + UVM_MEM_MARK);
+		mem->owner = heap_take(mem->size, true);
+	} else {
+		/* No room is left for a mark in the slab allocator's largest block. */
+		mem->size = max_t(size_t, size, KVMALLOC_BOUND + 1);
+		mem->large = umacct_metadata_begin(alloc, HOOK_UVM, vmalloc_bytes(mem->size));
+		mem->owner = mem->large ? 0 : -ENOMEM;
+	}
+	if (likely(mem->owner >= 0))
+		return true;
+	umacct_call_set_refused(true);
+	return false;
 }
 
-static unsigned long key_of_shortened(const void *range)
+static __always_inline void uvm_mem_end(const struct uvm_mem *mem, struct allocation *alloc, void *at)
 {
-	return (unsigned long)range + 3;
-}
-
-/* Sizes of the slab allocator's, at these sizes. */
-static u64 slab_bytes(size_t size)
-{
-	return roundup_pow_of_two(size);
-}
-
-static struct range_arrays *arrays_of_call(size_t size)
-{
-	const struct call *call;
-
-	if (size <= ARRAY_BOUND || size > KVMALLOC_BOUND)
-		return NULL;
-	call = call_current();
-	return call ? call->arrays : NULL;
-}
-
-static struct range_arrays *wants_array(size_t size)
-{
-	struct range_arrays *arrays = arrays_of_call(size);
-
-	return arrays && !arrays->has_array ? arrays : NULL;
-}
-
-/* One that was not the slab allocator's. */
-static struct range_arrays *wants_shortened(const void *from, size_t size)
-{
-	struct range_arrays *arrays = is_vmalloc_addr(from) ? arrays_of_call(size) : NULL;
-
-	return arrays && !arrays->has_shortened ? arrays : NULL;
-}
-
-/* Return: whether the driver has it; range_create_mmap() and range_split() see to it then. */
-static bool array_end(struct allocation *alloc, const void *at)
-{
-	if (!at)
-		ledger_end(alloc, false, 0, false);
-	return at;
+	if (unlikely(mem->large))
+		ledger_end(alloc, at, (unsigned long)at, false);
+	else if (likely(mem->owner && at))
+		*uvm_mem_mark(at, mem->size) = heap_mark(mem->owner);
+	else if (mem->owner)
+		heap_give(mem->owner, mem->size);
 }
 
 #define KVMALLOC(which)									\
 	void *umacct_replace_##which(size_t size, const char *file, int line,		\
 				     const char *function)				\
 	{										\
-		struct range_arrays *arrays;						\
-		struct allocation alloc;						\
-		void *at = NULL;							\
+		INSIDE(which);							\
+		struct allocation alloc __uninitialized;				\
+		struct uvm_mem mem __uninitialized;					\
+		void *at;								\
 											\
-		probe_enter(&umacct_hook_##which.probe);				\
-		arrays = wants_array(size);						\
-		if (arrays) {								\
-			if (umacct_metadata_begin(&arrays->array, HOOK_UVM, slab_bytes(size))) { \
-				at = umacct_original_##which(size, file, line, function); \
-				arrays->has_array = array_end(&arrays->array, at);	\
-			}								\
-		} else if (!counts_kvmalloc(size)) {					\
-			at = umacct_original_##which(size, file, line, function);	\
-		} else if (umacct_metadata_begin(&alloc, HOOK_UVM, vmalloc_bytes(size))) { \
-			at = umacct_original_##which(size, file, line, function);	\
-			ledger_end(&alloc, at, (unsigned long)at, false);		\
-		}									\
-		probe_leave(&umacct_hook_##which.probe);				\
+		if (!uvm_mem_begin(&mem, size, &alloc))					\
+			return NULL;							\
+		at = umacct_original_##which(mem.size, file, line, function);		\
+		uvm_mem_end(&mem, &alloc, at);						\
 		return at;								\
-	}										\
-											\
-	struct hook umacct_hook_##which = {						\
-		.name = "allocate UVM metadata",					\
-		.module = HOOK_UVM,							\
-		.layouts = UVM_LAYOUTS,							\
-		.limits = true,								\
-		.probe = {								\
-			.symbol = "nvidia_uvm:__uvm_" #which,				\
-			REDIRECT(which),						\
-		},									\
 	}
 
-static bool counts_kvmalloc(size_t size)
-{
-	const struct call *call;
+KVMALLOC(kvmalloc)
+KVMALLOC(kvmalloc_zero)
 
-	if (size <= KVMALLOC_BOUND || size > SIZE_MAX - SZ_64K)
-		return false;
-	call = call_current();
-	return !call || !call->within;
-}
-
-KVMALLOC(kvmalloc);
-KVMALLOC(kvmalloc_zero);
-
-/* Of a new block the driver may ask the function above, or a copy of its own. */
+/*
+ * Resizes an existing block; nothing but the driver's tests has a new one made by this. One of the slab
+ * allocator's that is to become smaller stays where and as large as it is, as krealloc() does it, and
+ * counts so.
+ */
 void *umacct_replace_kvrealloc(void *at, size_t size, const char *file, int line,
 			       const char *function)
 {
-	struct range_arrays *arrays = wants_shortened(at, size);
-	const bool counts = !arrays && counts_kvmalloc(size);
-	const u64 bytes = arrays ? slab_bytes(size) : vmalloc_bytes(size);
-	struct allocation own, *alloc = arrays ? &arrays->shortened : &own;
-	struct call call = { .within = true };
-	struct record *record;
-	void *new = NULL;
+	INSIDE(kvrealloc);
+	struct record *record = NULL;
+	struct allocation alloc;
+	struct uvm_mem mem = { };
+	u32 owner = 0;
+	u64 bytes = 0;
+	void *new;
 
-	probe_enter(&umacct_hook_kvrealloc.probe);
-	if ((!arrays && !counts) || umacct_metadata_begin(alloc, HOOK_UVM, bytes)) {
-		record = is_vmalloc_addr(at) ? umacct_ledger_take((unsigned long)at) : NULL;
-		call_begin(&call);
-		new = umacct_original_kvrealloc(at, size, file, line, function);
-		call_end(&call);
-		/* A block that has the right size already stays where it is. */
-		if (new || !size)
-			umacct_ledger_settle(record);
-		else
-			umacct_ledger_put_back(record);
-		if (arrays)
-			arrays->has_shortened = array_end(alloc, new);
-		else if (counts)
-			ledger_end(alloc, new, (unsigned long)new, false);
+	if (ZERO_OR_NULL_PTR(at))
+		return umacct_original_kvrealloc(at, size, file, line, function);
+	if (size && !is_vmalloc_addr(at) && size <= ksize(at) - UVM_MEM_MARK)
+		return at;
+	if (size && !uvm_mem_begin(&mem, size, &alloc))
+		return NULL;
+	if (is_vmalloc_addr(at))
+		record = umacct_record_take((unsigned long)at);
+	else
+		owner = uvm_mem_unmark(at, &bytes);
+	new = umacct_original_kvrealloc(at, mem.size, file, line, function);
+	/* A size of 0 frees the block. */
+	if (new) {
+		umacct_record_settle(record);
+		if (owner)
+			heap_give(owner, bytes);
+	} else {
+		umacct_record_put_back(record);
+		if (owner)
+			*uvm_mem_mark(at, bytes) = heap_mark(owner);
 	}
-	probe_leave(&umacct_hook_kvrealloc.probe);
+	uvm_mem_end(&mem, &alloc, new);
 	return new;
 }
 
 void umacct_replace_kvfree(void *at)
 {
-	struct record *record = NULL;
+	INSIDE(kvfree);
+	struct record *record;
+	u32 owner = 0;
+	u64 bytes;
 
-	probe_enter(&umacct_hook_kvfree.probe);
-	if (is_vmalloc_addr(at))
-		record = umacct_ledger_take((unsigned long)at);
+	/* vmalloc()'s blocks lie above the slab allocator's. */
+	if (unlikely((unsigned long)kasan_reset_tag(at) >= VMALLOC_START) && is_vmalloc_addr(at)) {
+		record = umacct_record_take((unsigned long)at);
+		umacct_original_kvfree(at);
+		umacct_record_settle(record);
+		return;
+	}
+	if (likely(!ZERO_OR_NULL_PTR(at)))
+		owner = uvm_mem_unmark(at, &bytes);
 	umacct_original_kvfree(at);
-	umacct_ledger_settle(record);
-	probe_leave(&umacct_hook_kvfree.probe);
+	if (likely(owner))
+		heap_give(owner, bytes);
 }
 
-u32 umacct_replace_range_create_external(void *va_space, void *mm, u64 start, u64 length,
-					 void **range)
-{
-	const u64 bytes = driver_profile(HOOK_UVM)->sizes.external;
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-	void *made = NULL;
-
-	probe_enter(&umacct_hook_range_create_external.probe);
-	if (umacct_metadata_begin(&alloc, HOOK_UVM, bytes)) {
-		status = umacct_original_range_create_external(va_space, mm, start, length, &made);
-		ledger_end(&alloc, status == NV_OK, metadata_object(made), false);
-		if (status == NV_OK && range)
-			*range = made;
+/* An object of nvidia-uvm's, of a constant size, for the call's client. @out: its address. */
+#define MAKE(which, of_size, params, args, out)						\
+	u32 umacct_replace_##which params						\
+	{										\
+		INSIDE(which);							\
+		const u64 bytes = driver_profile(HOOK_UVM)->sizes.of_size;		\
+		struct allocation alloc;						\
+		void *made = NULL;							\
+		u32 status;								\
+											\
+		if (!umacct_metadata_begin(&alloc, HOOK_UVM, bytes))			\
+			return NV_ERR_NO_MEMORY;					\
+		/* A failure from here on is a lack of memory, unless a deeper hook refuses. */ \
+		umacct_call_set_refused(false);						\
+		status = umacct_original_##which args;					\
+		metadata_end(&alloc, status, made);					\
+		if (status == NV_OK && (out))						\
+			*(out) = made;							\
+		return status;								\
 	}
-	probe_leave(&umacct_hook_range_create_external.probe);
-	return status;
-}
 
-u32 umacct_replace_range_create_pool(void *va_space, void *mm, u64 start, u64 length,
-				     const void *attributes, u32 nr_attributes, void **range)
-{
-	const u64 bytes = driver_profile(HOOK_UVM)->sizes.pool;
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-	void *made = NULL;
+MAKE(range_create_external, external,
+	(void *va_space, void *mm, u64 start, u64 length, void **range),
+	(va_space, mm, start, length, &made), range)
 
-	probe_enter(&umacct_hook_range_create_pool.probe);
-	if (umacct_metadata_begin(&alloc, HOOK_UVM, bytes)) {
-		status = umacct_original_range_create_pool(va_space, mm, start, length, attributes,
-							   nr_attributes, &made);
-		ledger_end(&alloc, status == NV_OK, metadata_object(made), false);
-		if (status == NV_OK && range)
-			*range = made;
-	}
-	probe_leave(&umacct_hook_range_create_pool.probe);
-	return status;
-}
+MAKE(range_create_pool, pool,
+	(void *va_space, void *mm, u64 start, u64 length, const void *attributes, u32 nr_attributes,
+	void **range),
+	(va_space, mm, start, length, attributes, nr_attributes, &made), range)
 
-static bool managed_begin(struct allocation *alloc)
-{
-	return umacct_metadata_begin(alloc, HOOK_UVM,
-			      driver_profile(HOOK_UVM)->sizes.managed + ARRAY_BOUND);
-}
-
-/* What was taken by the time that the driver failed is gone again. @from: see range_split() */
-static void arrays_end(struct range_arrays *arrays, bool success, const void *made,
-		       const void *from)
-{
-	if (arrays->has_array)
-		ledger_end(&arrays->array, success, key_of_array(made), false);
-	if (arrays->has_shortened)
-		ledger_end(&arrays->shortened, true, key_of_shortened(from), false);
-}
-
-u32 umacct_replace_range_create_mmap(void *va_space, void *mm, void *vma, void **range)
-{
-	struct range_arrays arrays = { };
-	struct call call = { .arrays = &arrays };
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-	void *made = NULL;
-
-	probe_enter(&umacct_hook_range_create_mmap.probe);
-	if (managed_begin(&alloc)) {
-		call_begin(&call);
-		status = umacct_original_range_create_mmap(va_space, mm, vma, &made);
-		call_end(&call);
-		ledger_end(&alloc, status == NV_OK, metadata_object(made), false);
-		arrays_end(&arrays, status == NV_OK, made, NULL);
-		if (status == NV_OK && range)
-			*range = made;
-	}
-	probe_leave(&umacct_hook_range_create_mmap.probe);
-	return status;
-}
+MAKE(range_create_mmap, managed, (void *va_space, void *mm, void *vma, void **range),
+	(va_space, mm, vma, &made), range)
 
 /*
  * Splits a managed range: for a policy on a part of it, or because the kernel unmaps or protects a
  * part of the mapping. There a refusal is no error of a call: the driver gives up what
  * it can't split, and a program that touches that gets SIGBUS.
  */
-u32 umacct_replace_range_split(void *range, u64 new_end, void **new)
-{
-	struct range_arrays arrays = { };
-	struct call call = { .arrays = &arrays };
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-	void *made = NULL;
-
-	probe_enter(&umacct_hook_range_split.probe);
-	if (managed_begin(&alloc)) {
-		call_begin(&call);
-		status = umacct_original_range_split(range, new_end, &made);
-		call_end(&call);
-		ledger_end(&alloc, status == NV_OK, metadata_object(made), false);
-		arrays_end(&arrays, status == NV_OK, made, range);
-		if (status == NV_OK && new)
-			*new = made;
-	}
-	probe_leave(&umacct_hook_range_split.probe);
-	return status;
-}
+MAKE(range_split, managed, (void *range, u64 new_end, void **new), (range, new_end, &made), new)
 
 void umacct_replace_range_destroy(void *range, void *deferred)
 {
-	struct record *record = NULL, *array = NULL, *shortened = NULL;
+	INSIDE(range_destroy);
 	struct call call = { .destroying = true };
+	struct record *record = NULL;
 
-	probe_enter(&umacct_hook_range_destroy.probe);
-	if (range) {
-		record = umacct_ledger_take(metadata_object(range));
-		array = umacct_ledger_take(key_of_array(range));
-		shortened = umacct_ledger_take(key_of_shortened(range));
-	}
+	if (range)
+		record = umacct_record_take(metadata_object(range));
 	call_begin(&call);
 	umacct_original_range_destroy(range, deferred);
 	call_end(&call);
-	umacct_ledger_settle(record);
-	umacct_ledger_settle(array);
-	umacct_ledger_settle(shortened);
-	probe_leave(&umacct_hook_range_destroy.probe);
+	umacct_record_settle(record);
 }
 
-u32 umacct_replace_block_create(void *range, u64 start, u64 end, void **block)
-{
-	const u64 bytes = driver_profile(HOOK_UVM)->sizes.block;
-	u32 status = NV_ERR_NO_MEMORY;
-	struct allocation alloc;
-
-	probe_enter(&umacct_hook_block_create.probe);
-	if (umacct_metadata_begin(&alloc, HOOK_UVM, bytes)) {
-		/* What fails from here on fails for want of memory, unless it is refused deeper down. */
-		umacct_call_set_refused(false);
-		status = umacct_original_block_create(range, start, end, block);
-		ledger_end(&alloc, status == NV_OK,
-			   status == NV_OK ? metadata_object(*block) : 0, false);
-	}
-	probe_leave(&umacct_hook_block_create.probe);
-	return status;
-}
+MAKE(block_create, block, (void *range, u64 start, u64 end, void **block),
+	(range, start, end, &made), block)
 
 /* The reference count is a block's first member. */
 void umacct_replace_block_destroy(void *refcount)
 {
-	struct record *record;
+	INSIDE(block_destroy);
+	struct record *record = umacct_record_take(metadata_object(refcount));
 
-	probe_enter(&umacct_hook_block_destroy.probe);
-	record = umacct_ledger_take(metadata_object(refcount));
 	umacct_original_block_destroy(refcount);
-	umacct_ledger_settle(record);
-	probe_leave(&umacct_hook_block_destroy.probe);
+	umacct_record_settle(record);
 }
-
-/**
- * umacct_metadata_init() - set which sizes and addresses are looked at
- *
- * Context: module initialisation, before any hook is armed.
- */
-void umacct_metadata_init(void)
-{
-	umacct_original_os_alloc_mem_bound = OS_MEM_BOUND;
-	umacct_original_kvmalloc_bound = KVMALLOC_BOUND;
-	umacct_original_kvmalloc_zero_bound = ARRAY_BOUND;
-	/* What the slab allocator has lies below, on both architectures. */
-	umacct_original_os_free_mem_bound = VMALLOC_START - 1;
-	umacct_original_kvfree_bound = VMALLOC_START - 1;
-}
-
-struct hook umacct_hook_os_alloc_mem = {
-	.name = "allocate metadata",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:os_alloc_mem",
-		REDIRECT(os_alloc_mem),
-	},
-};
-
-struct hook umacct_hook_os_free_mem = {
-	.name = "free metadata",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:os_free_mem",
-		REDIRECT(os_free_mem),
-	},
-};
-
-struct hook umacct_hook_device_open = {
-	.name = "open device",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:nvidia_open",
-		REDIRECT(device_open),
-	},
-};
-
-struct hook umacct_hook_device_close = {
-	.name = "close device",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:nvidia_close",
-		REDIRECT(device_close),
-	},
-};
-
-struct hook umacct_hook_client_construct = {
-	.name = "make client",
-	.probe = {
-		.symbol = "nvidia:rmclientConstruct_IMPL",
-		REDIRECT(client_construct),
-	},
-};
-
-struct hook umacct_hook_client_destruct = {
-	.name = "remove client",
-	.probe = {
-		.symbol = "nvidia:rmclientDestruct_IMPL",
-		REDIRECT(client_destruct),
-	},
-};
-
-struct hook umacct_hook_event_construct = {
-	.name = "make event",
-	.layouts = LAYOUT_EVENT,
-	.probe = {
-		.symbol = "nvidia:eventConstruct_IMPL",
-		REDIRECT(event_construct),
-	},
-};
-
-struct hook umacct_hook_event_destruct = {
-	.name = "remove event",
-	.layouts = LAYOUT_EVENT,
-	.probe = {
-		.symbol = "nvidia:eventDestruct_IMPL",
-		REDIRECT(event_destruct),
-	},
-};
-
-struct hook umacct_hook_event_api_construct = {
-	.name = "make event",
-	.layouts = LAYOUT_EVENT_API,
-	.probe = {
-		.symbol = "nvidia:eventapiConstruct_IMPL",
-		REDIRECT(event_api_construct),
-	},
-};
-
-struct hook umacct_hook_event_api_destruct = {
-	.name = "remove event",
-	.layouts = LAYOUT_EVENT_API,
-	.probe = {
-		.symbol = "nvidia:eventapiDestruct_IMPL",
-		REDIRECT(event_api_destruct),
-	},
-};
-
-struct hook umacct_hook_copy_construct = {
-	.name = "duplicate memory object",
-	.probe = {
-		.symbol = "nvidia:memCopyConstruct_IMPL",
-		REDIRECT(copy_construct),
-	},
-};
-
-/* Of all objects that are memory. */
-struct hook umacct_hook_copy_destruct = {
-	.name = "remove memory object",
-	.probe = {
-		.symbol = "nvidia:memDestruct_IMPL",
-		REDIRECT(copy_destruct),
-	},
-};
-
-struct hook umacct_hook_lock_user_pages = {
-	.name = "register memory",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:os_lock_user_pages",
-		REDIRECT(lock_user_pages),
-	},
-};
-
-struct hook umacct_hook_unlock_user_pages = {
-	.name = "unregister memory",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:os_unlock_user_pages",
-		REDIRECT(unlock_user_pages),
-	},
-};
-
-struct hook umacct_hook_look_up_user_io = {
-	.name = "look up device memory",
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia:os_lookup_user_io_memory",
-		REDIRECT(look_up_user_io),
-	},
-};
-
-struct hook umacct_hook_kvrealloc = {
-	.name = "resize UVM metadata",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:__uvm_kvrealloc",
-		REDIRECT(kvrealloc),
-	},
-};
-
-struct hook umacct_hook_kvfree = {
-	.name = "free UVM metadata",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_kvfree",
-		REDIRECT(kvfree),
-	},
-};
-
-struct hook umacct_hook_uvm_device_open = {
-	.name = "open UVM device",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_open_entry",
-		REDIRECT(uvm_device_open),
-	},
-};
-
-struct hook umacct_hook_uvm_device_close = {
-	.name = "close UVM device",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_release_entry",
-		REDIRECT(uvm_device_close),
-	},
-};
-
-struct hook umacct_hook_range_create_external = {
-	.name = "make external range",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_range_create_external",
-		REDIRECT(range_create_external),
-	},
-};
-
-struct hook umacct_hook_range_create_pool = {
-	.name = "make UVM pool",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_range_create_semaphore_pool",
-		REDIRECT(range_create_pool),
-	},
-};
-
-struct hook umacct_hook_range_create_mmap = {
-	.name = "make managed range",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_range_create_mmap",
-		REDIRECT(range_create_mmap),
-	},
-};
-
-struct hook umacct_hook_range_split = {
-	.name = "split managed range",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_range_split",
-		REDIRECT(range_split),
-	},
-};
-
-struct hook umacct_hook_range_destroy = {
-	.name = "remove range",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_range_destroy",
-		REDIRECT(range_destroy),
-	},
-};
-
-struct hook umacct_hook_block_create = {
-	.name = "make managed block",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_block_create",
-		REDIRECT(block_create),
-	},
-};
-
-struct hook umacct_hook_block_destroy = {
-	.name = "remove managed block",
-	.module = HOOK_UVM,
-	.layouts = UVM_LAYOUTS,
-	.limits = true,
-	.probe = {
-		.symbol = "nvidia_uvm:uvm_va_block_destroy",
-		REDIRECT(block_destroy),
-	},
-};

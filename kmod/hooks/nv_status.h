@@ -2,7 +2,7 @@
 #ifndef UMACCT_NV_STATUS_H
 #define UMACCT_NV_STATUS_H
 
-/* What the drivers' functions return: NV_STATUS. */
+/* NV_STATUS, which the drivers' functions return. */
 #define NV_OK			0x00
 #define NV_ERR_NO_MEMORY	0x51
 

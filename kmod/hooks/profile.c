@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which of the known versions a driver is; driver_versions.h has them. Before there is a row for one,
+ * Matches a driver with those of driver_versions.h. Before there is a row for one,
  * an administrator can say which known one it is like.
  */
 #include <linux/kernel.h>
@@ -17,6 +17,11 @@ MODULE_PARM_DESC(like_series, "treat every driver as one of this series (e.g. 58
 
 struct driver_profile umacct_driver_profiles[HOOK_MODULES];
 
+static unsigned int last_series(void)
+{
+	return known_series[ARRAY_SIZE(known_series) - 1].last;
+}
+
 static const struct series *find_series(unsigned int number)
 {
 	unsigned int i;
@@ -27,14 +32,9 @@ static const struct series *find_series(unsigned int number)
 	return NULL;
 }
 
-/**
- * umacct_driver_identify() - find out what is known of a driver
- * @profile: filled in
- * @mod: the driver's module
- *
- * Context: under umacct_hook_lock().
- * Return: false if its version isn't known, and nobody says which it is like; @profile
- *	says so.
+/*
+ * Finds out what is known of a driver. Returns false if its version isn't known, and no parameter
+ * says which it is like; @profile says so. Under umacct_hook_lock().
  */
 bool umacct_driver_identify(struct driver_profile *profile, const struct module *mod)
 {
@@ -48,7 +48,7 @@ bool umacct_driver_identify(struct driver_profile *profile, const struct module 
 	if (like_series)
 		like = find_series(like_series);
 	if (like && series && like->layouts != series->layouts) {
-		/* What it is called with is known to be otherwise: following would crash it. */
+		/* Its arguments are known to differ: hooking it would crash it. */
 		snprintf(profile->reason, sizeof(profile->reason),
 			 "%s %s is known, and not like series %u: like_series is not followed",
 			 mod->name, profile->version, like_series);
@@ -61,12 +61,12 @@ bool umacct_driver_identify(struct driver_profile *profile, const struct module 
 	if (!series) {
 		profile->state = UMACCT_DRIVER_UNKNOWN;
 		snprintf(profile->reason, sizeof(profile->reason),
-			 "%s %s is not a version that this module knows; nothing is accounted",
-			 mod->name, profile->version);
+			 "%s %s is not a version that this module knows; nothing is accounted; like_series=%u would follow it, and may crash the machine",
+			 mod->name, profile->version, last_series());
 		return false;
 	}
 	profile->layouts = series->layouts;
-	/* What it is said to be like says nothing of what it keeps. */
+	/* like_series does not tell the sizes of its metadata. */
 	profile->page_pools = series->page_pools || series == like;
 	profile->pools_expected = series->page_pools;
 	profile->sizes = series->sizes;

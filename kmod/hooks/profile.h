@@ -11,7 +11,7 @@
 struct module;
 struct task_struct;
 
-/* Whose function a hook is on. The kernel itself is a driver that is always there. */
+/* The module that has a hooked function. The kernel itself is a driver that is always there. */
 enum hook_module {
 	HOOK_NVIDIA,
 	HOOK_UVM,
@@ -26,7 +26,7 @@ enum hook_module {
  * @layouts: bits of enum driver_layout
  * @live: its initialisation is over: what it takes from now on is for those that ask
  * @loader: until then, the task that loads it, if that was seen
- * @mask_seen: the driver has computed a mask for the page allocator, and
+ * @mask_seen: the driver has computed a mask for the pages of a client, and
  * @native_charge: it had the kernel charge the pages by itself
  * @page_pools: the driver keeps freed pages in pools, or may do so
  * @pools_expected: its series does
@@ -44,7 +44,7 @@ struct driver_profile {
 	bool page_pools;
 	bool pools_expected;
 	struct driver_sizes sizes;
-	char reason[192];
+	char reason[224];
 };
 
 /*

@@ -1,72 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The hooks; see hooks.h.
+ */
 #include <linux/kernel.h>
 
-#include "hooks/adapter.h"
-#include "hooks/alloc.h"
-#include "hooks/charge.h"
-#include "hooks/managed.h"
-#include "hooks/metadata.h"
-#include "hooks/table.h"
-#include "hooks/va_space.h"
-#include "hooks/view.h"
+#include "hooks/hook.h"
 
-/*
- * Frees before allocations: what is recorded is sure to be seen going. Before them, too,
- * what tells for whom an allocation is made.
- */
+#define SYMBOL_NVIDIA	"nvidia:"
+#define SYMBOL_UVM	"nvidia_uvm:"
+#define SYMBOL_KERNEL	""
+
+#define UVM_LIMITS	.layouts = LAYOUT_UVM, .limits = true
+#define CALLS(symbol_, which)	{ .symbol = symbol_, .entry = &umacct_original_##which##_entry }
+
+#define DEFINE_HOOK(redirect, which, module_, function, description, ...)	\
+	struct hook umacct_hook_##which = {					\
+		.name = description,						\
+		.module = HOOK_##module_,					\
+		.probe = {							\
+			.symbol = SYMBOL_##module_ #function,			\
+			redirect(which),					\
+		},								\
+		__VA_ARGS__							\
+	};
+
+#define HOOK(name, module, function, description, ret, params, ...)		\
+	DEFINE_HOOK(REDIRECT, name, module, function, description, __VA_ARGS__)
+#define HOOK_STATIC(name, module, function, description, ret, params, ...)	\
+	DEFINE_HOOK(REDIRECT_STATIC, name, module, function, description, __VA_ARGS__)
+#include "hooks/hooks.h"
+
 struct hook *const umacct_hooks[] = {
-	&umacct_hook_init_adapter,
-	&umacct_hook_retain_gpu,
-	&umacct_hook_free_system_pages,
-	&umacct_hook_free_contig_pages,
-	&umacct_hook_gfp,
-	&umacct_hook_alloc_pages_8,
-	&umacct_hook_alloc_pages_9,
-	&umacct_hook_alloc_pages_10,
-	&umacct_hook_os_free_mem,
-	&umacct_hook_os_alloc_mem,
-	&umacct_hook_device_close,
-	&umacct_hook_device_open,
-	&umacct_hook_client_destruct,
-	&umacct_hook_client_construct,
-	&umacct_hook_event_destruct,
-	&umacct_hook_event_construct,
-	&umacct_hook_event_api_destruct,
-	&umacct_hook_event_api_construct,
-	&umacct_hook_copy_destruct,
-	&umacct_hook_copy_construct,
-	&umacct_hook_unlock_user_pages,
-	&umacct_hook_lock_user_pages,
-	&umacct_hook_look_up_user_io,
-	&umacct_hook_kvfree,
-	&umacct_hook_kvrealloc,
-	&umacct_hook_kvmalloc,
-	&umacct_hook_kvmalloc_zero,
-	&umacct_hook_uvm_device_close,
-	&umacct_hook_uvm_device_open,
-	&umacct_hook_va_space_destroy,
-	&umacct_hook_va_space_create,
-	&umacct_hook_destroy_group,
-	&umacct_hook_create_group,
-	&umacct_hook_assign_range,
-	&umacct_hook_block_destroy,
-	&umacct_hook_block_create,
-	&umacct_hook_range_destroy,
-	&umacct_hook_range_create_external,
-	&umacct_hook_range_create_pool,
-	&umacct_hook_range_create_mmap,
-	&umacct_hook_range_split,
-	&umacct_hook_service_block,
-	&umacct_hook_cpu_fault,
-	&umacct_hook_uvm_mem_free,
-	&umacct_hook_uvm_mem_alloc,
-	&umacct_hook_chunk_free,
-	&umacct_hook_chunk_alloc_3,
-	&umacct_hook_chunk_alloc_4,
-	&umacct_hook_si_meminfo,
-	&umacct_hook_si_mem_available,
-	&umacct_hook_si_meminfo_node,
-	&umacct_hook_meminfo_proc_show,
+#define HOOK(name, ...)	&umacct_hook_##name,
+#include "hooks/hooks.h"
 };
 
 const unsigned int umacct_nr_hooks = ARRAY_SIZE(umacct_hooks);

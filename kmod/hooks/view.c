@@ -2,103 +2,57 @@
 /*
  * Views: what tasks read about the machine's memory. They report as free what is available to
  * the driver, because programs take MemFree for that although most of the memory may hold page
- * cache that can be reclaimed. Where a limit binds, they report what is left of it.
+ * cache that can be reclaimed. Where a limit binds, or memory.max of a cgroup that is charged, they
+ * report what is left of it.
  *
  * sysinfo(2), /proc/meminfo and a node's meminfo get their figures from
  * si_meminfo(), si_mem_available() and si_meminfo_node(). So do parts of the
  * kernel that decide by them, in the context of whatever task is current: they
- * must have the truth. Each of the three is redirected, and its answer changed
- * only if the call comes from one of the functions that format an answer for
- * user space. What /proc/meminfo says of caches comes from elsewhere: it is changed in
- * the text, so that memory that is called free isn't called cache as well.
- *
- * Call sites are recognised by the name of the function around the return
- * address, which is looked up once for each.
+ * must have the truth. So the functions that format an answer for user space are redirected, and
+ * note that they are under way; the three that have the figures are redirected as well, and change
+ * theirs while one of those is, or the system call is sysinfo(2). What /proc/meminfo says of caches
+ * comes from elsewhere: it is changed in the text, so that memory that is called free isn't called
+ * cache as well.
  */
+#include <asm/syscall.h>
 #include <linux/cgroup.h>
-#include <linux/kallsyms.h>
+#include <linux/compat.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/unistd.h>
 
-#include "hooks/possible.h"
-#include "hooks/view.h"
-#include "ledger/available.h"
-#include "ledger/read.h"
+#include "hooks/call.h"
+#include "hooks/hook.h"
+#include "ledger/ledger.h"
+#include "ledger/limit.h"
 #include "ledger/settings.h"
+#include "memcg.h"
 
-DECLARE_REDIRECT(void, si_meminfo, (struct sysinfo *val));
-DECLARE_REDIRECT(void, si_meminfo_node, (struct sysinfo *val, int nid));
-DECLARE_REDIRECT(long, si_mem_available, (void));
-DECLARE_REDIRECT(int, meminfo_proc_show, (struct seq_file *seq, void *unused));
+/* The number in i386's and 32-bit arm's tables. */
+#define COMPAT_NR_SYSINFO	116
 
-/* Where the figures go to user space; the compiler may have inlined one into the next. */
-static const char *const answering[] = {
-	"do_sysinfo",
-	"__do_sys_sysinfo",
-	"__se_sys_sysinfo",
-	"__x64_sys_sysinfo",
-	"__ia32_sys_sysinfo",
-	"__arm64_sys_sysinfo",
-	"__do_compat_sys_sysinfo",
-	"__se_compat_sys_sysinfo",
-	"__x64_compat_sys_sysinfo",
-	"__ia32_compat_sys_sysinfo",
-	"__arm64_compat_sys_sysinfo",
-	"meminfo_proc_show",
-	"node_read_meminfo",
-};
-
-/* Call sites that were looked up, a few dozen; two tasks may enter the same one. */
-static struct call_site {
-	unsigned long address;
-	bool answers;
-} call_sites[64];
-static unsigned int nr_call_sites;
-static DEFINE_RAW_SPINLOCK(call_sites_lock);
-
-static bool answers(unsigned long address)
+/* Not a hook of that call: it writes to the task's memory, which may take for ever. */
+static bool in_sysinfo(void)
 {
-	char name[KSYM_SYMBOL_LEN];
-
-	sprint_symbol_no_offset(name, address);
-	/* A function of a module reads "name [module]", a clone "name.isra.0". */
-	if (strchr(name, ' '))
+	if (!in_task() || !current->mm || (current->flags & PF_KTHREAD))
 		return false;
-	name[strcspn(name, ".")] = '\0';
-	return match_string(answering, ARRAY_SIZE(answering), name) >= 0;
+	return syscall_get_nr(current, current_pt_regs()) ==
+	       (in_compat_syscall() ? COMPAT_NR_SYSINFO : __NR_sysinfo);
 }
 
-static bool is_answer(unsigned long return_address)
+static bool answers(void)
 {
-	/* Pairs with the release below: an entry is there before it is counted. */
-	unsigned int i, nr = smp_load_acquire(&nr_call_sites);
-	unsigned long flags;
-	bool result;
+	const struct call *call = call_current();
 
-	for (i = 0; i < nr; i++)
-		if (call_sites[i].address == return_address)
-			return call_sites[i].answers;
-	/* The call itself, not what follows it: it may be the function's last instruction. */
-	result = answers(return_address - 1);
-	raw_spin_lock_irqsave(&call_sites_lock, flags);
-	nr = nr_call_sites;
-	if (nr < ARRAY_SIZE(call_sites)) {
-		call_sites[nr].address = return_address;
-		call_sites[nr].answers = result;
-		/* Pairs with the acquire above. */
-		smp_store_release(&nr_call_sites, nr + 1);
-	}
-	raw_spin_unlock_irqrestore(&call_sites_lock, flags);
-	return result;
+	return (call && call->answering) || in_sysinfo();
 }
 
 /**
  * struct view - the figures reported to the current task, in pages
- * @limited: a hard limit binds it
+ * @limited: a hard limit binds it, or memory.max of a cgroup that is charged
  * @total: no more than this
  * @free: what it could have
  */
@@ -108,7 +62,7 @@ struct view {
 	unsigned long free;
 };
 
-/* Calls the original: the hook would find that this caller gets no view anyway. */
+/* Calls the original: the hook would take this for another part of the answer. */
 static long mem_available(void)
 {
 	return likely(READ_ONCE(umacct_original_si_mem_available_entry)) ?
@@ -127,6 +81,8 @@ static bool view_of_current(struct view *view)
 	rcu_read_unlock();
 	if (!bounds.view)
 		return false;
+	if (bounds.charged)
+		umacct_memcg_bound_current(&bounds.effective, &bounds.left);
 	available = umacct_available_of(mem_available());
 	available -= min(available, bounds.reserve);
 	view->limited = bounds.effective != UMACCT_UNLIMITED;
@@ -142,47 +98,41 @@ static void change_answer(struct sysinfo *val, const struct view *view)
 	val->totalram = min(val->totalram, view->total);
 	moved = view->free - min(view->free, val->freeram);
 	val->freeram = min(view->free, val->totalram);
-	/* What is called free now isn't called cache as well. */
+	/* Memory that is reported as free now must not be reported as cache as well. */
 	val->bufferram -= view->limited ? val->bufferram : min(val->bufferram, moved);
 }
 
 void umacct_replace_si_meminfo(struct sysinfo *val)
 {
+	INSIDE(si_meminfo);
 	struct view view;
 
-	probe_enter(&umacct_hook_si_meminfo.probe);
 	umacct_original_si_meminfo(val);
-	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
+	if (answers() && view_of_current(&view))
 		change_answer(val, &view);
-	probe_leave(&umacct_hook_si_meminfo.probe);
 }
 
 void umacct_replace_si_meminfo_node(struct sysinfo *val, int nid)
 {
+	INSIDE(si_meminfo_node);
 	struct view view;
 
-	probe_enter(&umacct_hook_si_meminfo_node.probe);
 	umacct_original_si_meminfo_node(val, nid);
-	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view)) {
-		/* What is available is not known for each node. */
+	if (answers() && view_of_current(&view)) {
+		/* The available memory of each node is not known. */
 		if (num_online_nodes() > 1)
 			view.free = min(view.free, val->freeram);
 		change_answer(val, &view);
 	}
-	probe_leave(&umacct_hook_si_meminfo_node.probe);
 }
 
 long umacct_replace_si_mem_available(void)
 {
+	INSIDE(si_mem_available);
+	long available = umacct_original_si_mem_available();
 	struct view view;
-	long available;
 
-	probe_enter(&umacct_hook_si_mem_available.probe);
-	available = umacct_original_si_mem_available();
-	if (is_answer((unsigned long)__builtin_return_address(0)) && view_of_current(&view))
-		available = view.free;
-	probe_leave(&umacct_hook_si_mem_available.probe);
-	return available;
+	return answers() && view_of_current(&view) ? view.free : available;
 }
 
 /* A line of /proc/meminfo: its name, and a number of KiB, right-aligned. */
@@ -214,17 +164,13 @@ static unsigned long read_number(const char *number, size_t width)
 /* Never more than what was there, so that it fits. */
 static void write_number(char *number, size_t width, unsigned long value)
 {
-	char *digit = number + width;
+	char text[32];
 
-	do {
-		*--digit = '0' + value % 10;
-		value /= 10;
-	} while (value);
-	while (digit > number)
-		*--digit = ' ';
+	snprintf(text, sizeof(text), "%*lu", (int)min(width, sizeof(text) - 1), value);
+	memcpy(number, text, min(width, sizeof(text) - 1));
 }
 
-/* Takes so many KiB from a line. */
+/* Subtracts that many KiB from a line. */
 static void take_from(char *text, size_t len, const char *name, unsigned long *kib)
 {
 	unsigned long value, taken;
@@ -253,17 +199,20 @@ static void change_caches(char *text, size_t len, unsigned long kib)
 
 int umacct_replace_meminfo_proc_show(struct seq_file *seq, void *unused)
 {
+	INSIDE(meminfo_proc_show);
 	size_t start = seq->count, width;
 	unsigned long kib = ULONG_MAX;
+	struct call call = { .answering = true };
 	struct view view;
 	char *number;
 	int err;
 
-	probe_enter(&umacct_hook_meminfo_proc_show.probe);
+	call_begin(&call);
 	err = umacct_original_meminfo_proc_show(seq, unused);
-	/* What does not fit is asked for again. */
+	call_end(&call);
+	/* An answer that did not fit is requested again. */
 	if (err || seq_has_overflowed(seq) || !view_of_current(&view))
-		goto out;
+		return err;
 	if (!view.limited) {
 		unsigned long free = global_zone_page_state(NR_FREE_PAGES) << (PAGE_SHIFT - 10);
 
@@ -272,79 +221,38 @@ int umacct_replace_meminfo_proc_show(struct seq_file *seq, void *unused)
 		kib -= min(kib, free);
 	}
 	change_caches(seq->buf + start, seq->count - start, kib);
-out:
-	probe_leave(&umacct_hook_meminfo_proc_show.probe);
 	return err;
 }
 
+/* The arguments and the result depend on the kernel, and are passed through. */
+unsigned long umacct_replace_node_meminfo(unsigned long a, unsigned long b, unsigned long c)
+{
+	INSIDE(node_meminfo);
+	struct call call = { .answering = true };
+	unsigned long result;
+
+	call_begin(&call);
+	result = umacct_original_node_meminfo(a, b, c);
+	call_end(&call);
+	return result;
+}
+
 /* Is there any account that asks for a view? */
-static bool view_wanted(void)
+bool umacct_view_wanted(void)
 {
 	return READ_ONCE(umacct_settings.views);
 }
 
-static const struct hook *const view_hooks[] = {
-	&umacct_hook_si_meminfo,
-	&umacct_hook_si_mem_available,
-	&umacct_hook_si_meminfo_node,
-	&umacct_hook_meminfo_proc_show,
-};
-
-/**
- * umacct_view_possible() - can views be switched on?
- * @why: set to a sentence if not
- *
- * Context: may sleep; under umacct_hook_lock().
- */
+/* Can views be switched on? Under umacct_hook_lock(). */
 bool umacct_view_possible(const char **why)
 {
-	size_t i;
+	struct hook *hook;
 
-	for (i = 0; i < ARRAY_SIZE(view_hooks); i++) {
-		if (umacct_hook_possible(view_hooks[i]))
+	for_each_hook(hook) {
+		if (hook->wanted != umacct_view_wanted || umacct_hook_can_be_armed(hook))
 			continue;
 		*why = "the kernel's functions that report memory cannot be hooked";
 		return false;
 	}
 	return true;
 }
-
-struct hook umacct_hook_si_meminfo = {
-	.name = "view",
-	.module = HOOK_KERNEL,
-	.wanted = view_wanted,
-	.probe = {
-		.symbol = "si_meminfo",
-		REDIRECT(si_meminfo),
-	},
-};
-
-struct hook umacct_hook_si_mem_available = {
-	.name = "view of what is available",
-	.module = HOOK_KERNEL,
-	.wanted = view_wanted,
-	.probe = {
-		.symbol = "si_mem_available",
-		REDIRECT(si_mem_available),
-	},
-};
-
-struct hook umacct_hook_si_meminfo_node = {
-	.name = "view of a node",
-	.module = HOOK_KERNEL,
-	.wanted = view_wanted,
-	.probe = {
-		.symbol = "si_meminfo_node",
-		REDIRECT(si_meminfo_node),
-	},
-};
-
-struct hook umacct_hook_meminfo_proc_show = {
-	.name = "view of caches",
-	.module = HOOK_KERNEL,
-	.wanted = view_wanted,
-	.probe = {
-		.symbol = "meminfo_proc_show",
-		REDIRECT(meminfo_proc_show),
-	},
-};

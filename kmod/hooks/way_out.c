@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a task has still to do when its system call has ended and it returns to user space.
+ * Work that a task does when its system call has ended and it returns to user space.
  *
  * Throttling: a task that allocates above a soft limit has to wait, as above memory.high, and
  * at the same place. The driver allocates with locks held that its users share, so that is no
  * place to sleep.
  *
- * Failures: where the driver finds no memory, it asks again for the same in smaller pages,
- * within the same call. Whether the request failed is known when the call is over: then the
- * last failure is reported, unless as much was allocated since.
+ * Shortages: where a limit refuses a request, or the driver finds no memory, the resource manager
+ * asks again for the same in smaller pages, within the same call. Whether the request failed is known
+ * when the call is over: then the last shortage is reported, unless as much was allocated since.
  *
  * An allocation only notes the one or the other, as work that the kernel has the task do on
- * its way back (task_work). No lock is held there, and nobody else waits for the task. A fatal
+ * its way back (task_work). No lock is held there, and no other task waits for it. A fatal
  * signal ends the wait.
  *
  * A task may sleep in the driver for as long as it likes before it comes to that. So every
@@ -32,34 +32,12 @@
 #include <linux/spinlock.h>
 #include <linux/task_work.h>
 
-#include "hooks/possible.h"
+#include "hooks/hook.h"
 #include "hooks/way_out.h"
+#include "ledger/base.h"
 #include "ledger/ledger.h"
-#include "ledger/available.h"
+#include "ledger/limit.h"
 #include "probe/probe.h"
-
-DECLARE_ORIGINAL(int, task_work_add,
-		 (struct task_struct *task, struct callback_head *work,
-		  enum task_work_notify_mode notify));
-DECLARE_ORIGINAL(struct callback_head *, task_work_cancel_match,
-		 (struct task_struct *task, bool (*match)(struct callback_head *work, void *data),
-		  void *data));
-
-/**
- * struct failure - an allocation for which the driver had no memory
- * @account_id: whose it was
- * @bytes: what it would have taken; 0 if there is no failure
- * @available: what was available then, in bytes
- * @pages: pages asked for, rounded up to whole blocks
- * @block: pages in a block
- */
-struct failure {
-	u64 account_id;
-	u64 bytes;
-	u64 available;
-	u64 pages;
-	u64 block;
-};
 
 /**
  * struct note - what a task has still to do
@@ -68,7 +46,7 @@ struct failure {
  * @task: whose; lives at least as long
  * @penalty_ns: how long to wait for being above a soft limit
  * @penalty_id: the account that the wait counts for
- * @failure: what is to be reported
+ * @shortage: what is to be reported; of no type if there is nothing
  */
 struct note {
 	struct callback_head work;
@@ -76,43 +54,54 @@ struct note {
 	struct task_struct *task;
 	u64 penalty_ns;
 	u64 penalty_id;
-	struct failure failure;
+	struct shortage shortage;
 };
 
-atomic_t umacct_way_out_failures;
+atomic_t umacct_way_out_shortages;
 
 static DEFINE_SPINLOCK(notes_lock);
 static LIST_HEAD(notes);
 
-static bool possible;
+static bool callable;
 
-static void tell(const struct failure *failure)
+static void set_shortage(struct note *note, const struct shortage *shortage)
 {
-	umacct_ledger_tell_failure(failure->account_id, failure->bytes, failure->available);
+	if (!note->shortage.type && shortage->type)
+		atomic_inc(&umacct_way_out_shortages);
+	else if (note->shortage.type && !shortage->type)
+		atomic_dec(&umacct_way_out_shortages);
+	note->shortage = *shortage;
 }
 
-/* None at all: of no bytes. */
-static void set_failure(struct note *note, const struct failure *failure)
+static void forget_shortage(struct note *note)
 {
-	if (!note->failure.bytes && failure->bytes)
-		atomic_inc(&umacct_way_out_failures);
-	else if (note->failure.bytes && !failure->bytes)
-		atomic_dec(&umacct_way_out_failures);
-	note->failure = *failure;
-}
-
-static void forget_failure(struct note *note)
-{
-	set_failure(note, &(struct failure) { });
+	set_shortage(note, &(struct shortage) { });
 }
 
 static void note_free(struct note *note)
 {
-	forget_failure(note);
+	forget_shortage(note);
 	spin_lock(&notes_lock);
 	list_del(&note->listed);
 	spin_unlock(&notes_lock);
 	kfree(note);
+}
+
+static void set_penalty(struct note *note, u64 penalty_ns, u64 account_id)
+{
+	if (penalty_ns <= note->penalty_ns)
+		return;
+	note->penalty_ns = penalty_ns;
+	note->penalty_id = account_id;
+}
+
+static void report(struct note *note)
+{
+	const u64 account_id = note->shortage.account_id;
+
+	if (note->shortage.type)
+		set_penalty(note, umacct_refusal_report(&note->shortage), account_id);
+	forget_shortage(note);
 }
 
 static void serve_penalty(const struct note *note)
@@ -129,9 +118,7 @@ static void way_out_work(struct callback_head *work)
 {
 	struct note *note = container_of(work, struct note, work);
 
-	if (note->failure.bytes)
-		tell(&note->failure);
-	forget_failure(note);
+	report(note);
 	/* A task that exits allocates no more. */
 	if (note->penalty_ns && !(current->flags & PF_EXITING))
 		serve_penalty(note);
@@ -151,9 +138,9 @@ static struct note *take_back(struct task_struct *task)
 	return work ? container_of(work, struct note, work) : NULL;
 }
 
-static struct note *note_alloc(gfp_t gfp)
+static struct note *note_alloc(void)
 {
-	struct note *note = kzalloc(sizeof(*note), gfp);
+	struct note *note = kzalloc(sizeof(*note), GFP_LEDGER);
 
 	if (!note)
 		return NULL;
@@ -170,24 +157,19 @@ static void put_back(struct note *note)
 {
 	if (!umacct_original_task_work_add(current, &note->work, TWA_RESUME))
 		return;
-	if (note->failure.bytes)
-		tell(&note->failure);
+	report(note);
 	note_free(note);
 }
 
 static bool has_way_out(void)
 {
-	return possible && !(current->flags & PF_KTHREAD);
+	return callable && !(current->flags & PF_KTHREAD);
 }
 
-/**
- * umacct_way_out_throttled() - the current task has allocated above a soft limit
- * @penalty_ns: how long it is to wait; the longest of a system call counts
- * @account_id: whose limit it is
- *
- * If there is no memory to note it in, the task doesn't wait this time.
- *
- * Context: process context, may sleep.
+/*
+ * Has the current task, which allocated above an account's soft limit, wait; the longest of a
+ * system call counts. If there is no memory to note it in, the task doesn't wait this time. May
+ * sleep.
  */
 void umacct_way_out_throttled(u64 penalty_ns, u64 account_id)
 {
@@ -195,59 +177,52 @@ void umacct_way_out_throttled(u64 penalty_ns, u64 account_id)
 
 	if (!has_way_out())
 		return;
-	note = take_back(current) ?: note_alloc(GFP_KERNEL | __GFP_NOWARN);
+	note = take_back(current) ?: note_alloc();
 	if (!note)
 		return;
-	if (penalty_ns > note->penalty_ns) {
-		note->penalty_ns = penalty_ns;
-		note->penalty_id = account_id;
-	}
+	set_penalty(note, penalty_ns, account_id);
 	put_back(note);
 }
 
-/**
- * umacct_way_out_failed() - the driver had no memory for an allocation of the current task
- * @account_id: whose it was
- * @bytes: what it would have taken
- * @pages: how many were asked for
- * @block: in blocks of so many
- *
- * Of one system call, the last such allocation is reported, if any. If there is no memory to
- * note it, or no way out, it is reported at once.
- *
- * Context: process context, may sleep; the driver's locks may be held.
+/*
+ * A request of the current task gets no memory; there is no event if @shortage has no type. Of one
+ * system call, the last such request is reported, if any. If there is no memory to note it, or no
+ * way out, it is reported at once. May sleep; the driver's locks may be held.
  */
+void umacct_way_out_short(const struct shortage *shortage)
+{
+	struct note *note = NULL;
+
+	if (!shortage->type)
+		return;
+	if (has_way_out())
+		note = take_back(current) ?: note_alloc();
+	if (!note) {
+		umacct_refusal_report(shortage);
+		return;
+	}
+	set_shortage(note, shortage);
+	put_back(note);
+}
+
+/* umacct_way_out_short() for @pages, in blocks of @block, that the driver had no memory for. */
 void umacct_way_out_failed(u64 account_id, u64 bytes, u64 pages, u64 block)
 {
-	const struct failure failure = {
+	const struct shortage shortage = {
+		.type = UMACCT_EVENT_FAILED,
 		.account_id = account_id,
 		.bytes = bytes,
-		.available = available_now(),
+		.usage = available_now(),
 		.pages = round_up(pages, block),
 		.block = block,
 	};
-	struct note *note = NULL;
 
-	/* The machine has no memory: this must not invoke the OOM killer. */
-	if (has_way_out())
-		note = take_back(current) ?:
-		       note_alloc(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
-	if (!note) {
-		tell(&failure);
-		return;
-	}
-	set_failure(note, &failure);
-	put_back(note);
+	umacct_way_out_short(&shortage);
 }
 
-/**
- * umacct_way_out_had_memory() - the driver had memory for an allocation of the current
- *	task, and some task has a failure to tell
- * @pages: how many; S64_MAX has any failure forgotten
- *
- * A failed try in larger blocks was rounded up: it may count up to a block more than @pages.
- *
- * Context: process context, may sleep.
+/*
+ * The driver had memory for @pages, and some task has a shortage to report. A try in larger blocks
+ * was rounded up: it may count up to a block more than @pages.
  */
 void umacct_way_out_had_memory(u64 pages)
 {
@@ -258,36 +233,27 @@ void umacct_way_out_had_memory(u64 pages)
 	note = take_back(current);
 	if (!note)
 		return;
-	if (pages + note->failure.block > note->failure.pages)
-		forget_failure(note);
-	if (note->failure.bytes || note->penalty_ns)
+	if (pages + note->shortage.block > note->shortage.pages)
+		forget_shortage(note);
+	if (note->shortage.type || note->penalty_ns)
 		put_back(note);
 	else
 		note_free(note);
 }
 
-/**
- * umacct_throttle_possible() - can throttles be set?
- * @why: set to a sentence if not
- *
- * Context: any.
- */
+/* Can throttles be set? */
 bool umacct_throttle_possible(const char **why)
 {
-	if (possible)
+	if (callable)
 		return true;
 	*why = "the kernel's task_work_add() cannot be called, so tasks cannot wait";
 	return false;
 }
 
-/**
- * umacct_way_out_init() - find the kernel's functions
- *
- * Context: module initialisation, before a hook is armed.
- */
+/* Finds the kernel's functions, before a hook is armed. */
 void umacct_way_out_init(void)
 {
-	possible = !umacct_probe_resolve("task_work_add", &umacct_original_task_work_add_entry) &&
+	callable = !umacct_probe_resolve("task_work_add", &umacct_original_task_work_add_entry) &&
 		   !umacct_probe_resolve("task_work_cancel_match",
 					 &umacct_original_task_work_cancel_match_entry);
 }
@@ -316,12 +282,9 @@ static bool drop_one(void)
 	return true;
 }
 
-/**
- * umacct_way_out_exit() - take back all notes
- *
- * Those who are about to return from one are covered by umacct_probe_drain_end().
- *
- * Context: module exit; every hook on the driver is disarmed and drained.
+/*
+ * Takes back all notes, when every hook on the driver is disarmed and drained. Those who are about
+ * to return from one are covered by umacct_probe_wait().
  */
 void umacct_way_out_exit(void)
 {

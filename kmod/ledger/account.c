@@ -18,31 +18,22 @@
 #include <linux/string.h>
 
 #include "ledger/account.h"
-#include "ledger/count.h"
-#include "ledger/hash_table.h"
-#include "ledger/lock.h"
+#include "ledger/base.h"
 
 /* The kernel keeps more for a cgroup than a sixteenth of this. */
 #define BYTES_PER_BUCKET	SZ_256K
 
-/* A path must fit into a netlink message with all the rest; longer ones are not told. */
+/* A path must fit into a netlink message with all the rest; longer ones are left out. */
 #define ACCOUNT_PATH_MAX	2048
 
 struct account __rcu *umacct_account_guarantees[ACCOUNT_GUARANTEES_MAX];
 struct account *umacct_account_root;
 struct rows umacct_account_rows;
-bool umacct_account_removal_is_traced;
 u32 umacct_account_generation = 1;
 
 static struct hash_table account_table;
 
-/**
- * umacct_account_find_locked() - look an account up
- * @id: cgroup id
- *
- * Context: umacct_ledger_lock held.
- * Return: the account, without a reference, or NULL.
- */
+/* Finds the account of a cgroup id, without a reference, or NULL. */
 struct account *umacct_account_find_locked(u64 id)
 {
 	struct account *account;
@@ -54,12 +45,9 @@ struct account *umacct_account_find_locked(u64 id)
 	return NULL;
 }
 
-/**
- * umacct_account_after_locked() - the next account, in order of creation
- * @seq: number of the last one's row, 0 for none
- *
- * Context: umacct_ledger_lock held.
- * Return: the account, without a reference, or NULL.
+/*
+ * The next account behind the row of that number, in order of creation, without a reference, or
+ * NULL.
  */
 struct account *umacct_account_after_locked(u64 seq)
 {
@@ -69,12 +57,9 @@ struct account *umacct_account_after_locked(u64 seq)
 	return row ? container_of(row, struct account, row) : NULL;
 }
 
-/**
- * umacct_account_get() - look an account up
- * @id: cgroup id
- *
- * Context: an RCU reader.
- * Return: the account with a reference, or NULL. It may be offline already.
+/*
+ * Finds the account of a cgroup id, with a reference, or NULL. It may be offline already. For RCU
+ * readers.
  */
 struct account *umacct_account_get(u64 id)
 {
@@ -87,13 +72,9 @@ struct account *umacct_account_get(u64 id)
 	return NULL;
 }
 
-/**
- * umacct_account_free() - the last reference was dropped; see account_put()
- * @account: freed, with those ancestors that only it kept
- *
+/*
+ * Frees an account whose last reference was dropped, with those ancestors that only it kept.
  * Freeing takes its time, so it is left to RCU.
- *
- * Context: any.
  */
 void umacct_account_free(struct account *account)
 {
@@ -106,13 +87,7 @@ void umacct_account_free(struct account *account)
 	} while (account && atomic_dec_and_test(&account->refs));
 }
 
-/**
- * umacct_account_held_locked() - what an account holds
- * @account: the account
- * @held: filled in
- *
- * Context: umacct_ledger_lock held.
- */
+/* Reads what an account holds. */
 void umacct_account_held_locked(const struct account *account, struct held *held)
 {
 	lockdep_assert_held(&umacct_ledger_lock);
@@ -121,12 +96,9 @@ void umacct_account_held_locked(const struct account *account, struct held *held
 			  account->booked_local + held_count(&account->managed_local));
 }
 
-/**
- * umacct_account_pass_on_local() - what an account that is offline holds of managed memory
- *	itself is its nearest online ancestor's
- * @account: the account
- *
- * Context: an RCU reader, or umacct_ledger_lock held.
+/*
+ * Passes what an account that is offline holds of managed memory itself on to its nearest online
+ * ancestor. For RCU readers, or under umacct_ledger_lock.
  */
 void umacct_account_pass_on_local(struct account *account)
 {
@@ -135,14 +107,14 @@ void umacct_account_pass_on_local(struct account *account)
 
 		account = account_nearest_online(account);
 		atomic64_add(bytes, &account->managed_local);
-		/* As in account_add_managed_local(). */
+		/* See account_add_managed_local(). */
 		smp_mb__after_atomic();
 	} while (!READ_ONCE(account->online));
 }
 
 static struct account *account_alloc(struct cgroup *cgrp)
 {
-	char *path = kmalloc(ACCOUNT_PATH_MAX, GFP_KERNEL);
+	char *path = kmalloc(ACCOUNT_PATH_MAX, GFP_LEDGER);
 	struct account *account;
 	size_t size;
 	int len;
@@ -154,7 +126,11 @@ static struct account *account_alloc(struct cgroup *cgrp)
 	if (len < 0 || len >= ACCOUNT_PATH_MAX)
 		strscpy(path, "(path too long)", ACCOUNT_PATH_MAX);
 	size = strlen(path) + 1;
-	account = kzalloc(struct_size(account, path, size), GFP_KERNEL);
+	/* It stays for as long as memory of the cgroup is held, also after that is removed. */
+	account = kzalloc(struct_size(account, path, size), GFP_LEDGER | __GFP_ACCOUNT);
+	/* See record_alloc(). */
+	if (unlikely(!account) && !READ_ONCE(umacct_settings.precheck_enabled))
+		account = kzalloc(struct_size(account, path, size), GFP_LEDGER);
 	if (!account)
 		goto out;
 	memcpy(account->path, path, size);
@@ -170,13 +146,7 @@ out:
 	return account;
 }
 
-/**
- * umacct_account_inherit_locked() - work out what follows from an account's ancestors; see
- *	account_update_locked()
- * @account: the account
- *
- * Context: umacct_ledger_lock held.
- */
+/* Works out what follows from an account's ancestors; see account_update_locked(). */
 void umacct_account_inherit_locked(struct account *account)
 {
 	enum umacct_charge_mode charge = UMACCT_CHARGE_INHERIT;
@@ -186,7 +156,7 @@ void umacct_account_inherit_locked(struct account *account)
 	account->settings_at = umacct_settings.state;
 	account->effective = UMACCT_UNLIMITED;
 	for (at = account; at; at = at->parent) {
-		/* Of equal limits the highest counts. */
+		/* The highest of equal limits counts. */
 		if (at->settings.hard <= account->effective) {
 			account->effective = at->settings.hard;
 			account->effective_id = at->id;
@@ -211,12 +181,9 @@ static void list_guarantee_locked(struct account *account, bool has_one)
 	}
 }
 
-/**
- * umacct_account_configure_locked() - change an account's settings
- * @account: the account
- * @to: all of them; a guarantee that is new is one of ACCOUNT_GUARANTEES_MAX at the most
- *
- * Context: umacct_ledger_lock held.
+/*
+ * Changes all settings of an account; a guarantee that is new is one of ACCOUNT_GUARANTEES_MAX at
+ * the most.
  */
 void umacct_account_configure_locked(struct account *account, const struct account_settings *to)
 {
@@ -228,20 +195,21 @@ void umacct_account_configure_locked(struct account *account, const struct accou
 		list_guarantee_locked(account, to->keep);
 	/*
 	 * The new ones first: hooks look without the lock whether any account asks for something,
-	 * and what is asked for before and after must not seem to be asked for by nobody between.
+	 * and a setting that is requested before and after must be counted in between, too.
 	 */
 	umacct_settings_count_locked(to, 1);
+	/* They are read without the lock, too: see chunk.c. */
 	for (id = 0; id < NR_SETTINGS; id++)
-		umacct_setting_write(&account->settings, id, umacct_setting_read(to, id));
+		WRITE_ONCE(account->settings.values[id], to->values[id]);
 	umacct_settings_count_locked(&from, -1);
+	/* A new limit may be what is exceeded now. */
+	WRITE_ONCE(account->over_by_fault, false);
 }
 
 static void account_add_locked(struct account *account, struct cgroup *cgrp)
 {
 	lockdep_assert_held(&umacct_ledger_lock);
-	/* Without the tracepoint, its removal would not be noticed. */
-	if (umacct_account_removal_is_traced)
-		account->cgrp = cgrp;
+	account->cgrp = cgrp;
 	if (cgroup_parent(cgrp)) {
 		account->parent = umacct_account_find_locked(cgroup_id(cgroup_parent(cgrp)));
 		account_hold(account->parent);
@@ -285,13 +253,9 @@ static bool account_make(struct cgroup *cgrp)
 	return true;
 }
 
-/**
- * umacct_account_nearest_locked() - the account of a cgroup or of its nearest ancestor that
- *	has one
- * @cgrp: a cgroup of the v2 hierarchy that can't be freed meanwhile
- *
- * Context: umacct_ledger_lock held.
- * Return: the account, without a reference. The root always has one.
+/*
+ * Finds the account of a cgroup, which can't be freed meanwhile, or of its nearest ancestor that
+ * has one, as the root always has. Without a reference.
  */
 struct account *umacct_account_nearest_locked(struct cgroup *cgrp)
 {
@@ -304,13 +268,10 @@ struct account *umacct_account_nearest_locked(struct cgroup *cgrp)
 	return account;
 }
 
-/**
- * umacct_account_create() - the account of a cgroup, made if need be
- * @cgrp: a cgroup of the v2 hierarchy that the caller holds, see account_cgroup()
- *
- * Context: may sleep; umacct_ledger_lock not held.
- * Return: the account with a reference, or that of the nearest online ancestor if the
- *	cgroup was removed; NULL if memory ran out.
+/*
+ * Finds the account of a cgroup that the caller holds, see account_cgroup(), and makes it if need
+ * be. Returns it with a reference, or that of the nearest online ancestor if the cgroup was
+ * removed; NULL if memory ran out. May sleep.
  */
 struct account *umacct_account_create(struct cgroup *cgrp)
 {
@@ -327,13 +288,10 @@ struct account *umacct_account_create(struct cgroup *cgrp)
 	return account;
 }
 
-/**
- * umacct_account_open() - the account of a cgroup id, made if need be
- * @id: cgroup id
- *
- * Context: may sleep; umacct_ledger_lock not held.
- * Return: the account with a reference; -ENOENT if the caller's cgroup namespace
- *	has no such cgroup, -E2BIG if it is too deep to have one, or -ENOMEM.
+/*
+ * Finds the account of a cgroup id, and makes it if need be. Returns it with a reference; -ENOENT
+ * if the caller's cgroup namespace has no such cgroup, -E2BIG if it is too deep to have one, or
+ * -ENOMEM. May sleep.
  */
 struct account *umacct_account_open(u64 id)
 {
@@ -356,14 +314,9 @@ struct account *umacct_account_open(u64 id)
 	return account ?: ERR_PTR(-ENOMEM);
 }
 
-/**
- * umacct_account_shorten_locked() - let go of a removed account's removed ancestors
- * @account: what somebody's memory keeps
- *
- * Of a chain of removed cgroups nobody needs more than the lowest: else a page would keep
- * as many accounts as its tenant nests cgroups.
- *
- * Context: umacct_ledger_lock held.
+/*
+ * Lets go of a removed account's removed ancestors. Only the lowest of a chain of removed cgroups
+ * is needed: otherwise a page would keep as many accounts as its tenant nests cgroups.
  */
 void umacct_account_shorten_locked(struct account *account)
 {
@@ -372,30 +325,20 @@ void umacct_account_shorten_locked(struct account *account)
 	lockdep_assert_held(&umacct_ledger_lock);
 	if (account->online || from->online)
 		return;
-	/* What is under way stays in the usage of those that are skipped: nobody looks. */
+	/* Allocations under way stay in the usage of skipped accounts, which is not read. */
 	to = account_nearest_online(from);
 	account_hold(to);
 	WRITE_ONCE(account->parent, to);
 	account_put(from);
 }
 
-/**
- * umacct_account_init() - make the table of accounts
- *
- * Context: module initialisation.
- * Return: 0 or an error.
- */
+/* Makes the table of accounts. */
 int umacct_account_init(void)
 {
 	return umacct_hash_table_init(&account_table, BYTES_PER_BUCKET);
 }
 
-/**
- * umacct_account_make_root() - make the root's account
- *
- * Context: module initialisation; it is decided whether the removal of cgroups is told.
- * Return: 0 or an error.
- */
+/* Makes the root's account, when it is decided whether the removal of cgroups is reported. */
 int umacct_account_make_root(void)
 {
 	struct account *root = umacct_account_create(&cgrp_dfl_root.cgrp);
@@ -406,11 +349,7 @@ int umacct_account_make_root(void)
 	return 0;
 }
 
-/**
- * umacct_account_exit() - free every account
- *
- * Context: module exit; nobody else uses the ledger any more.
- */
+/* Frees every account; the ledger has no other user any more. */
 void umacct_account_exit(void)
 {
 	struct account *account;

@@ -4,14 +4,13 @@
 
 #include <linux/atomic.h>
 #include <linux/cgroup.h>
+#include <linux/compiler.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
-#include "ledger/held.h"
-#include "ledger/row.h"
+#include "ledger/base.h"
 #include "ledger/settings.h"
-#include "ledger/pending.h"
 
 /**
  * struct account - what the tasks of a cgroup hold
@@ -34,6 +33,10 @@
  * @settings_at: the state of all settings that the three are worked out from
  * @online: the cgroup was not removed; see account_nearest_online()
  * @over_soft: the usage is above the soft limit, and an event has said so
+ * @over_by_fault: a fault of a GPU took the usage above the hard limit, see chunk.c; guarded by
+ *	nothing
+ * @short_since: when it began to be counted, in ticks, and
+ * @short_lately: how many requests got no memory since; see refusal.c
  * @level: the cgroup's depth; the root's is 0
  * @refs: one for being listed, one from each child, client, record, unsent
  *	event and call under way
@@ -60,10 +63,12 @@ struct account {
 	bool charge_effective;
 	bool online;
 	bool over_soft;
+	bool over_by_fault;
 	u64 booked_local;
 	u64 booked_charged;
 	atomic64_t managed_local;
 	u64 metadata;
+	u64 pinned;
 	u64 allocs;
 	u64 frees;
 	u64 failures;
@@ -75,6 +80,8 @@ struct account {
 	u64 throttled_ns;
 	u64 alloc_time_ns;
 	u64 alloc_time_max_ns;
+	unsigned long short_since;
+	u32 short_lately;
 	u32 level;
 	u32 clients;
 	atomic_t refs;
@@ -102,9 +109,6 @@ extern struct account __rcu *umacct_account_guarantees[ACCOUNT_GUARANTEES_MAX];
 /* Rises whenever what an account held becomes another's; never 0. */
 extern u32 umacct_account_generation;
 
-/* Set before there is any but the root's account. */
-extern bool umacct_account_removal_is_traced;
-
 /*
  * Deeper cgroups count for their ancestor here: a branch is walked under the lock, and its
  * depth is the tenant's to choose.
@@ -128,12 +132,9 @@ void umacct_account_configure_locked(struct account *account,
 				     const struct account_settings *settings);
 void umacct_account_shorten_locked(struct account *account);
 
-/**
- * account_cgroup() - the cgroup whose account counts what is taken in a cgroup
- * @cgrp: of the v2 hierarchy; can't be freed meanwhile
- *
- * Context: any.
- * Return: the cgroup itself, or its ancestor at the deepest level that has accounts.
+/*
+ * The cgroup whose account counts what is taken in a cgroup of the v2 hierarchy: itself, or its
+ * ancestor at the deepest level that has accounts.
  */
 static inline struct cgroup *account_cgroup(struct cgroup *cgrp)
 {
@@ -142,12 +143,9 @@ static inline struct cgroup *account_cgroup(struct cgroup *cgrp)
 	return cgrp;
 }
 
-/**
- * account_nearest_online() - whom an account's memory counts for
- * @account: online or not
- *
- * Context: umacct_ledger_lock held, or an RCU reader.
- * Return: the account itself, or its nearest online ancestor.
+/*
+ * Finds the account that an account's memory counts for: itself, or its nearest online ancestor.
+ * For RCU readers, or under umacct_ledger_lock.
  */
 static inline struct account *account_nearest_online(struct account *account)
 {
@@ -156,16 +154,11 @@ static inline struct account *account_nearest_online(struct account *account)
 	return account;
 }
 
-/**
- * account_add_managed_local() - count managed memory that is held in a cgroup itself
- * @account: the cgroup's account, which was online
- * @bytes: how much more, or less than 0
- *
- * It comes to the nearest online ancestor of a cgroup that is removed meanwhile: either it is
- * seen here that the account is offline, or account_offline_locked() of removal.c finds it and
- * passes it on.
- *
- * Context: an RCU reader.
+/*
+ * Counts managed memory, or less than 0, that is held in a cgroup itself, which was online. It
+ * comes to the nearest online ancestor of a cgroup that is removed meanwhile: either it is seen
+ * here that the account is offline, or account_offline_locked() of removal.c finds it and passes it
+ * on. For RCU readers.
  */
 static inline void account_add_managed_local(struct account *account, s64 bytes)
 {
@@ -176,53 +169,79 @@ static inline void account_add_managed_local(struct account *account, s64 bytes)
 		umacct_account_pass_on_local(account);
 }
 
-/**
- * account_usage() - bytes held in the whole subtree
- * @account: the account
- *
- * Context: any. With umacct_ledger_lock held, only managed memory comes and goes meanwhile.
+/*
+ * Bytes held in the whole subtree. Under umacct_ledger_lock, only managed memory comes and goes
+ * meanwhile.
  */
 static inline u64 account_usage(const struct account *account)
 {
 	return READ_ONCE(account->booked) + managed_bytes(&account->managed);
 }
 
-/**
- * account_hold() - take another reference
- * @account: the account, on which the caller has one, or of which it holds the lock
- *
- * Context: any.
- */
+/* Takes another reference on an account. */
 static inline void account_hold(struct account *account)
 {
 	atomic_inc(&account->refs);
 }
 
-/**
- * account_put() - drop a reference
- * @account: the account, or NULL
- *
- * Context: any.
- */
+/* Drops a reference; @account may be NULL. */
 static inline void account_put(struct account *account)
 {
 	if (account && unlikely(atomic_dec_and_test(&account->refs)))
 		umacct_account_free(account);
 }
 
-/**
- * account_update_locked() - work out what follows from an account's ancestors, if
- *	any setting has changed since that was done last
- * @account: the account
- *
- * So a change of settings costs no walk over all accounts.
- *
- * Context: umacct_ledger_lock held.
+/*
+ * Works out what follows from an account's ancestors, if any setting has changed since that was
+ * done last. So a change of settings costs no walk over all accounts.
  */
 static inline void account_update_locked(struct account *account)
 {
 	if (unlikely(account->settings_at != umacct_settings.state))
 		umacct_account_inherit_locked(account);
 }
+
+/* --- events --------------------------------------------------------------- */
+
+/* An event, as it is sent to listeners; @account is the task's, and referenced. */
+struct event {
+	enum umacct_event_type type;
+	u64 seq;
+	struct account *account;
+	struct pending_event what;
+};
+
+/* The number of the newest event, and how many could not be delivered to all listeners. */
+struct event_counts {
+	u64 sent;
+	u64 lost;
+};
+
+void umacct_event_init(int (*send)(const struct event *event));
+void umacct_event_post_locked(enum umacct_event_type type, struct account *account,
+			      struct account *limit_account, u64 size, u64 usage, u64 limit);
+void umacct_event_flush(void);
+void umacct_event_exit(void);
+
+/* Both guarded by umacct_ledger_lock; the latter is how many accounts have pending events. */
+extern struct event_counts umacct_event_counts;
+extern u32 umacct_event_waiting;
+
+void umacct_event_start_work(void);
+
+/* Has noted events sent. Not under umacct_ledger_lock. */
+static inline void event_kick(void)
+{
+	if (unlikely(READ_ONCE(umacct_event_waiting)))
+		umacct_event_start_work();
+}
+
+/* --- removal -------------------------------------------------------------- */
+
+struct work_struct;
+
+int umacct_removal_init(void);
+void umacct_removal_follow(struct work_struct *work);
+void umacct_removal_exit(void);
 
 #endif /* UMACCT_ACCOUNT_H */

@@ -14,22 +14,15 @@
  */
 #include <linux/percpu.h>
 #include <linux/preempt.h>
-#include <linux/rculist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/list_bl.h>
 
 #include "ledger/account.h"
-#include "ledger/attribution.h"
-#include "ledger/chunk.h"
+#include "ledger/base.h"
 #include "ledger/client.h"
-#include "ledger/event.h"
-#include "ledger/hash_table.h"
 #include "ledger/limit.h"
-#include "ledger/lock.h"
 #include "ledger/record.h"
-#include "ledger/refusal.h"
-#include "ledger/reserve.h"
 #include "ledger/settings.h"
 #include "memcg.h"
 
@@ -44,8 +37,8 @@
  * @hash: in the table, or among a processor's spare ones
  * @key: the driver's handle
  * @bytes: how large it is
- * @client: who has it; NULL where no process does
- * @account: whom it counts for
+ * @client: its holder; NULL without a process
+ * @account: the account that it counts for
  * @charged: the kernel's memory controller sees it
  * @pending_reserve: @bytes count as pending for the reserve
  *
@@ -107,7 +100,7 @@ static __always_inline void spare_put(struct chunk *chunk)
 	stock->nr++;
 }
 
-/* What many frees left is too much. */
+/* Frees the surplus of records that many frees left. */
 static noinline void trim_spares(void)
 {
 	struct chunk *chunk;
@@ -123,20 +116,26 @@ static noinline void trim_spares(void)
 
 /* --- whose it is ---------------------------------------------------------- */
 
-/* Preemption is off. Return: false if it isn't known yet. */
+/* Preemption is off. Return: false if it isn't known yet; in a kernel thread it never is. */
 static __always_inline bool find_owner(struct chunk *chunk)
 {
-	u64 id = cgroup_id(attribution_cgroup(true));
+	chunk->client = client_get(task_tgid(current), cgroup_id(attribution_cgroup(true)));
+	if (unlikely(!chunk->client))
+		return false;
+	chunk->account = chunk->client->account;
+	return true;
+}
 
-	if (likely(works_for_a_process())) {
-		chunk->client = client_get(task_tgid(current), id);
-		if (unlikely(!chunk->client))
-			return false;
-		chunk->account = chunk->client->account;
-		return true;
-	}
-	chunk->client = NULL;
-	chunk->account = umacct_account_get(id);
+/*
+ * Finds the owner in a thread of nvidia-uvm's. @process: the process that it works for, or NULL; if
+ * that is no client, its cgroup counts, or the one that pays. Preemption is off.
+ */
+static bool find_owner_for(struct chunk *chunk, struct pid *process)
+{
+	u64 id = cgroup_id(attribution_cgroup_of(process));
+
+	chunk->client = process ? client_get(process, id) : NULL;
+	chunk->account = chunk->client ? chunk->client->account : umacct_account_get(id);
 	return chunk->account;
 }
 
@@ -150,7 +149,7 @@ static void put_owner(struct chunk *chunk)
 		umacct_client_end(client);
 }
 
-/* Of a record that isn't needed any more. Preemption is off, and on again afterwards. */
+/* Puts back a record that isn't needed any more. Preemption is off, and on again afterwards. */
 static __always_inline void end(struct chunk *chunk)
 {
 	bool many;
@@ -186,7 +185,7 @@ static noinline struct chunk *find_owner_slowly(struct chunk *chunk)
 
 /* --- counting ------------------------------------------------------------- */
 
-/* Below zero it would read as nearly everything; see count_sub(). */
+/* A value below zero would read as a huge one; see count_sub(). */
 static noinline void underflow(atomic64_t *count)
 {
 	WARN_ONCE(1, "managed memory is below zero\n");
@@ -200,15 +199,15 @@ static __always_inline void take_off(atomic64_t *count, u64 bytes)
 }
 
 /* Down to a level: the way up may have become shorter, as removed accounts are left out of it. */
-static __always_inline void uncharge_to(struct account *from, u32 level, u64 bytes)
+static __always_inline void usage_sub_to(struct account *from, u32 level, u64 bytes)
 {
 	for (; from && from->level >= level; from = READ_ONCE(from->parent))
 		take_off(&from->managed.bytes, bytes);
 }
 
 /*
- * What doesn't fit by what is seen is not counted, so that a tenant who asks for too much is in
- * nobody's way, not even for a moment.
+ * A request that visibly does not fit is not counted, so that a tenant who asks for too much is in
+ * no other account's way, not even for a moment.
  */
 static noinline struct account *too_much_for(struct account *at, u64 bytes)
 {
@@ -239,17 +238,22 @@ static noinline void check_soft(struct account *account, u64 bytes)
 }
 
 /*
- * It is counted, and looked at then: see limit_charge_locked(). @crossed is set if a soft limit
+ * It is counted, and looked at then: see limit_add_locked(). @crossed is set if a soft limit
  * was crossed.
+ *
+ * @above: never refused. That is a page for a fault of a GPU: the driver would cancel the faults of
+ * all that were served together, whosever they are. The next fault in a VA space of this account is,
+ * while usage is above the limit: see umacct_chunk_may_fault().
  *
  * Return: NULL, or the account whose limit forbids it.
  */
-static __always_inline struct account *charge(struct account *account, u64 bytes, bool *crossed)
+static __always_inline struct account *usage_add(struct account *account, u64 bytes, bool above,
+						 bool *crossed)
 {
 	struct account *from = account_nearest_online(account), *at;
 	u64 usage;
 
-	if (unlikely(READ_ONCE(umacct_settings.hard_limits))) {
+	if (unlikely(READ_ONCE(umacct_settings.hard_limits)) && !above) {
 		at = too_much_for(from, bytes);
 		if (at)
 			return at;
@@ -257,8 +261,11 @@ static __always_inline struct account *charge(struct account *account, u64 bytes
 	for (at = from; at; at = READ_ONCE(at->parent)) {
 		usage = atomic64_add_return(bytes, &at->managed.bytes) + READ_ONCE(at->booked);
 		if (unlikely(usage > READ_ONCE(at->settings.hard))) {
-			uncharge_to(from, at->level, bytes);
-			return at;
+			if (!above) {
+				usage_sub_to(from, at->level, bytes);
+				return at;
+			}
+			WRITE_ONCE(at->over_by_fault, true);
 		}
 		peak_raise(&at->peak, usage);
 		if (unlikely(usage > READ_ONCE(at->settings.soft)))
@@ -268,7 +275,7 @@ static __always_inline struct account *charge(struct account *account, u64 bytes
 	return NULL;
 }
 
-static __always_inline void uncharge(struct account *account, u64 bytes)
+static __always_inline void usage_sub(struct account *account, u64 bytes)
 {
 	struct account *from = account_nearest_online(account), *at = from;
 	bool crossed = false;
@@ -314,61 +321,53 @@ static struct allocation allocation_of(const struct chunk *chunk)
  * It didn't fit. Others may have been in the way that then didn't fit either: they come here one
  * by one, so that of those that are too many together, the first has it.
  */
-static noinline bool charge_slowly(struct chunk *chunk)
+static noinline bool usage_add_slowly(struct chunk *chunk, struct shortage *why)
 {
 	struct allocation alloc = allocation_of(chunk);
 	struct account *limiting;
 	bool crossed = false;
 
 	raw_spin_lock_irq(&umacct_ledger_lock);
-	limiting = charge(chunk->account, chunk->bytes, &crossed);
+	limiting = usage_add(chunk->account, chunk->bytes, false, &crossed);
 	if (limiting)
-		umacct_refuse_hard_locked(&alloc, limiting);
+		umacct_refusal_hard(&alloc, limiting);
 	else if (crossed)
 		check_soft_locked(chunk->account, chunk->bytes);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 	event_kick();
+	*why = alloc.shortage;
 	return !limiting;
 }
 
-static noinline bool take_reserve(struct chunk *chunk)
+static noinline bool take_reserve(struct chunk *chunk, bool bulk, struct shortage *why)
 {
 	struct reserve_room room = umacct_reserve_room();
 	struct allocation alloc = allocation_of(chunk);
 
 	if (!room.must_leave)
 		return true;
+	room.bulk = bulk;
 	chunk->pending_reserve = umacct_reserve_take(chunk->account, chunk->bytes, &room);
 	if (chunk->pending_reserve)
 		return true;
 	room = umacct_reserve_room();
+	room.bulk = bulk;
 	raw_spin_lock_irq(&umacct_ledger_lock);
 	chunk->pending_reserve = umacct_reserve_take(chunk->account, chunk->bytes, &room);
 	if (!chunk->pending_reserve)
-		umacct_refuse_reserve_locked(&alloc, &room);
+		umacct_refusal_reserve(&alloc, &room);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
+	*why = alloc.shortage;
 	return chunk->pending_reserve;
 }
 
-static noinline void give_up(struct chunk *chunk, bool charged)
+static noinline void give_up(struct chunk *chunk, bool added)
 {
 	preempt_disable();
-	if (charged)
-		uncharge(chunk->account, chunk->bytes);
+	if (added)
+		usage_sub(chunk->account, chunk->bytes);
 	end(chunk);
 	event_kick();
-}
-
-/* Where limits may apply it could escape them: it is refused. Else it is seen as untracked. */
-static noinline bool refuse_unattributed(void)
-{
-	bool refused;
-
-	raw_spin_lock_irq(&umacct_ledger_lock);
-	refused = umacct_settings.precheck_enabled;
-	umacct_refusal_unattributed_count += refused;
-	raw_spin_unlock_irq(&umacct_ledger_lock);
-	return refused;
 }
 
 /* --- from the driver's allocation to its free ----------------------------- */
@@ -377,6 +376,8 @@ static noinline bool refuse_unattributed(void)
  * umacct_chunk_begin() - nvidia-uvm is about to take memory for a client
  * @bytes: how much
  * @charges: it asks the kernel to charge the memory
+ * @bulk: a program may take as much as it likes of this, page by page
+ * @why: where it is refused, set to why
  *
  * umacct_chunk_end() must follow, whatever the driver answers, unless it is refused.
  *
@@ -384,7 +385,7 @@ static noinline bool refuse_unattributed(void)
  * Return: its record; CHUNK_UNTRACKED if it can't be recorded, for want of memory, and no limit
  *	could apply; or NULL if a limit forbids it.
  */
-struct chunk *umacct_chunk_begin(u64 bytes, bool charges)
+struct chunk *umacct_chunk_begin(u64 bytes, bool charges, bool bulk, struct shortage *why)
 {
 	struct account *limiting;
 	bool crossed = false;
@@ -394,40 +395,108 @@ struct chunk *umacct_chunk_begin(u64 bytes, bool charges)
 	chunk = spare_take();
 	if (unlikely(!chunk)) {
 		preempt_enable();
-		chunk = kmem_cache_alloc(chunk_cache, GFP_KERNEL | __GFP_NOWARN);
+		chunk = kmem_cache_alloc(chunk_cache, GFP_LEDGER);
 		preempt_disable();
 	}
 	if (unlikely(!chunk || !find_owner(chunk))) {
 		preempt_enable();
 		chunk = find_owner_slowly(chunk);
-		if (!chunk)
-			return refuse_unattributed() ? NULL : CHUNK_UNTRACKED;
+		if (!chunk) {
+			why->type = 0;
+			return umacct_refusal_unattributed() ? NULL : CHUNK_UNTRACKED;
+		}
 		preempt_disable();
 	}
 	chunk->bytes = bytes;
 	chunk->charged = charges && memcg_charges_active();
 	chunk->pending_reserve = false;
-	limiting = charge(chunk->account, bytes, &crossed);
+	limiting = usage_add(chunk->account, bytes, false, &crossed);
 	if (unlikely(crossed && !limiting))
 		check_soft(chunk->account, bytes);
 	preempt_enable();
-	if (unlikely(limiting) && !charge_slowly(chunk)) {
+	if (unlikely(limiting) && !usage_add_slowly(chunk, why)) {
 		give_up(chunk, false);
 		return NULL;
 	}
-	if (unlikely(READ_ONCE(umacct_settings.must_leave)) && !take_reserve(chunk)) {
+	if (unlikely(READ_ONCE(umacct_settings.must_leave)) && !take_reserve(chunk, bulk, why)) {
 		give_up(chunk, true);
 		return NULL;
 	}
 	return chunk;
 }
 
-static noinline void end_untracked(u64 bytes)
+static struct chunk *chunk_of_thread(struct pid *process)
 {
+	struct chunk *chunk = kmem_cache_alloc(chunk_cache, GFP_LEDGER);
+	bool found;
+
+	if (!chunk)
+		return NULL;
+	preempt_disable();
+	found = find_owner_for(chunk, process);
+	preempt_enable();
+	return found ? chunk : find_owner_slowly(chunk);
+}
+
+/*
+ * umacct_chunk_begin() in a thread of nvidia-uvm's, which serves a fault of a GPU on the VA space
+ * of @process, or NULL. The reserve doesn't apply, and a page is never refused. Where a limit
+ * forbids more than that, it is no refusal yet: the driver asks for less.
+ */
+struct chunk *umacct_chunk_begin_in_thread(u64 bytes, struct pid *process)
+{
+	struct chunk *chunk = chunk_of_thread(process);
+	struct account *limiting;
+	bool crossed = false;
+
+	if (!chunk)
+		return bytes > PAGE_SIZE && umacct_refusal_unattributed() ? NULL : CHUNK_UNTRACKED;
+	chunk->bytes = bytes;
+	chunk->pending_reserve = false;
+	preempt_disable();
+	chunk->charged = memcg_charges_active();
+	limiting = usage_add(chunk->account, bytes, bytes <= PAGE_SIZE, &crossed);
+	if (crossed && !limiting)
+		check_soft(chunk->account, bytes);
+	preempt_enable();
+	if (!limiting)
+		return chunk;
+	give_up(chunk, false);
+	return NULL;
+}
+
+/*
+ * May a fault of a GPU be served on the VA space of @process, or NULL? Not as long as such faults
+ * have brought an account above its limit, which sets @why. Memory that is above a limit because
+ * the limit was lowered hinders no fault. May sleep; the driver's locks are held.
+ */
+bool umacct_chunk_may_fault(struct pid *process, struct shortage *why)
+{
+	struct chunk *chunk;
+	struct allocation alloc;
+	struct account *at;
+
+	if (likely(!READ_ONCE(umacct_settings.hard_limits)))
+		return true;
+	chunk = chunk_of_thread(process);
+	if (!chunk)
+		return true;
+	chunk->bytes = PAGE_SIZE;
+	alloc = allocation_of(chunk);
 	raw_spin_lock_irq(&umacct_ledger_lock);
-	umacct_record_totals.untracked += bytes;
-	umacct_record_totals.untracked_count++;
+	for (at = account_nearest_online(chunk->account); at; at = at->parent) {
+		if (!READ_ONCE(at->over_by_fault))
+			continue;
+		if (account_usage(at) > at->settings.hard)
+			break;
+		WRITE_ONCE(at->over_by_fault, false);
+	}
+	if (at)
+		umacct_refusal_hard(&alloc, at);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
+	*why = alloc.shortage;
+	give_up(chunk, false);
+	return !at;
 }
 
 static struct chunk *find_in(struct hlist_bl_head *bucket, unsigned long key)
@@ -465,25 +534,15 @@ static noinline void settle_stale(struct chunk *stale)
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 }
 
-/**
- * umacct_chunk_account_id() - whose memory it is to be
- * @chunk: from umacct_chunk_begin()
- *
- * Context: before umacct_chunk_end().
- * Return: the account's id; 0 where nobody knows.
- */
+/* The account that it is to count for; 0 if it isn't known. Before umacct_chunk_end(). */
 u64 umacct_chunk_account_id(const struct chunk *chunk)
 {
 	return chunk == CHUNK_UNTRACKED ? 0 : chunk->account->id;
 }
 
-/**
- * umacct_chunk_penalty() - how long the current task is to wait for having it
- * @chunk: from umacct_chunk_begin()
- * @account_id: set to the account whose soft limit it is
- *
- * Context: before umacct_chunk_end().
- * Return: nanoseconds, 0 where no throttle is set.
+/*
+ * Computes how many nanoseconds the current task is to wait for having it, and for which account's
+ * soft limit. Before umacct_chunk_end().
  */
 u64 umacct_chunk_penalty(const struct chunk *chunk, u64 *account_id)
 {
@@ -504,15 +563,7 @@ u64 umacct_chunk_penalty(const struct chunk *chunk, u64 *account_id)
 	return longest;
 }
 
-/**
- * umacct_chunk_end() - nvidia-uvm has answered
- * @chunk: from umacct_chunk_begin()
- * @bytes: as there
- * @success: it has the memory
- * @key: its handle, if so
- *
- * Context: process context, may sleep; the driver's locks are held.
- */
+/* nvidia-uvm has answered: it has the memory, under the handle @key, or not. May sleep. */
 void umacct_chunk_end(struct chunk *chunk, u64 bytes, bool success, unsigned long key)
 {
 	struct client *client;
@@ -520,7 +571,7 @@ void umacct_chunk_end(struct chunk *chunk, u64 bytes, bool success, unsigned lon
 
 	if (unlikely(chunk == CHUNK_UNTRACKED)) {
 		if (success)
-			end_untracked(bytes);
+			umacct_untracked(bytes);
 		return;
 	}
 	if (unlikely(chunk->pending_reserve))
@@ -544,14 +595,10 @@ void umacct_chunk_end(struct chunk *chunk, u64 bytes, bool success, unsigned lon
 		settle_stale(stale);
 }
 
-/**
- * umacct_chunk_take() - nvidia-uvm is about to give memory back, and the handle with it
- * @key: its handle
- *
- * What it was stays in its account until it is really gone: umacct_chunk_settle() must follow.
- *
- * Context: any but an interrupt or NMI.
- * Return: the record, or NULL if the handle is not known.
+/*
+ * nvidia-uvm is about to give memory back, and the handle with it. Returns the record, or NULL if
+ * the handle is not known. What it was stays in its account until it is really gone:
+ * umacct_chunk_settle() must follow. Not in interrupts.
  */
 struct chunk *umacct_chunk_take(unsigned long key)
 {
@@ -568,18 +615,13 @@ struct chunk *umacct_chunk_take(unsigned long key)
 	return chunk;
 }
 
-/**
- * umacct_chunk_settle() - nvidia-uvm has given memory back
- * @chunk: from umacct_chunk_take(), or NULL
- *
- * Context: any but an interrupt or NMI.
- */
+/* nvidia-uvm has given memory back; @chunk may be NULL. Not in interrupts. */
 void umacct_chunk_settle(struct chunk *chunk)
 {
 	if (unlikely(!chunk))
 		return;
 	preempt_disable();
-	uncharge(chunk->account, chunk->bytes);
+	usage_sub(chunk->account, chunk->bytes);
 	if (likely(chunk->client))
 		take_off(&chunk->client->managed.bytes, chunk->bytes);
 	if (unlikely(!chunk->charged))
@@ -601,12 +643,7 @@ static struct chunk *take_first(struct hlist_bl_head *bucket)
 	return chunk;
 }
 
-/**
- * umacct_chunk_drop() - forget all managed memory: nvidia-uvm is gone
- *
- * Context: may sleep; no hook of that driver is armed.
- * Return: how many chunks there were.
- */
+/* Forgets all managed memory: nvidia-uvm is gone. Returns how many chunks there were. May sleep. */
 u64 umacct_chunk_drop(void)
 {
 	struct chunk *chunk;
@@ -626,11 +663,7 @@ u64 umacct_chunk_drop(void)
 	return dropped;
 }
 
-/**
- * umacct_chunk_count() - how many chunks there are
- *
- * Context: any.
- */
+/* How many chunks there are. */
 u32 umacct_chunk_count(void)
 {
 	int cpu, live = 0;
@@ -640,12 +673,7 @@ u32 umacct_chunk_count(void)
 	return max(live, 0);
 }
 
-/**
- * umacct_chunk_init() - make the table
- *
- * Context: module initialisation.
- * Return: 0 or an error.
- */
+/* Makes the table. */
 int umacct_chunk_init(void)
 {
 	int err = umacct_hash_table_init(&chunk_table, BYTES_PER_BUCKET);
@@ -664,11 +692,7 @@ int umacct_chunk_init(void)
 	return 0;
 }
 
-/**
- * umacct_chunk_exit() - undo umacct_chunk_init(); there are no chunks any more
- *
- * Context: module exit.
- */
+/* Undoes umacct_chunk_init(); there are no chunks any more. */
 void umacct_chunk_exit(void)
 {
 	struct hlist_bl_node *node;

@@ -4,6 +4,9 @@
  * while its memory is held. One that holds nothing stays for what it did, while its
  * process and its cgroup live, and as long as there are not too many of them.
  */
+#include <linux/cgroup.h>
+#include <linux/idr.h>
+#include <linux/moduleparam.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -11,22 +14,29 @@
 #include <linux/slab.h>
 
 #include "ledger/account.h"
+#include "ledger/base.h"
 #include "ledger/client.h"
-#include "ledger/count.h"
-#include "ledger/lock.h"
-#include "ledger/work.h"
+#include "memcg.h"
 
 /* How long a client that holds nothing may outlive its process. */
 #define IDLE_DELAY	(2 * HZ)
 
 /*
  * Clients that hold nothing are kept for what they once did, but no tenant may pile
- * them up: from so many clients of an account on, a new one takes the place of an idle
+ * them up: above a number of clients of an account, a new one takes the place of an idle
  * one. Clients that hold something are bounded by what they hold. To find an idle one,
  * a number of clients are looked at, those next time that weren't this time.
  */
 #define MEMBERS_FREE	64
 #define IDLE_SEARCH	64
+
+/*
+ * A tenant makes any number of accounts, while the numbers of clients are limited. Above this number
+ * of clients no idle one is kept.
+ */
+static unsigned int many_clients = BIT(CLIENT_NUMBER_BITS - 2);
+module_param(many_clients, uint, 0444);
+MODULE_PARM_DESC(many_clients, "keep no process that holds nothing where there are more entries (default: 262144)");
 
 struct rows umacct_client_rows;
 
@@ -35,17 +45,17 @@ struct rows umacct_client_rows;
 
 struct hash_table umacct_client_table;
 
+struct client __rcu **umacct_clients;
+static DEFINE_IDA(numbers);
+
 unsigned long umacct_client_hash_seed[2] __ro_after_init;
 
 static void idle_work_fn(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(idle_work, idle_work_fn);
 
-/**
- * umacct_client_after_locked() - the next client, in order of creation
- * @seq: number of the last one's row, 0 for none
- *
- * Context: umacct_ledger_lock held.
- * Return: the client, without a reference, or NULL.
+/*
+ * The next client behind the row of that number, in order of creation, without a reference, or
+ * NULL.
  */
 struct client *umacct_client_after_locked(u64 seq)
 {
@@ -55,27 +65,32 @@ struct client *umacct_client_after_locked(u64 seq)
 	return row ? container_of(row, struct client, row) : NULL;
 }
 
-/**
- * umacct_client_alloc() - make a client for the current process
- * @account: whom it allocates on; the caller's reference passes to the client
- *
- * Context: may sleep.
- * Return: the client with a reference, not listed; or NULL, and the caller's
- *	reference on the account is dropped.
+/*
+ * Makes a client for the current process, to which the caller's reference on the account passes.
+ * Returns it with a reference, not listed; or NULL, and the reference on the account is dropped.
+ * May sleep.
  */
 struct client *umacct_client_alloc(struct account *account)
 {
-	struct client *client = kzalloc(sizeof(*client), GFP_KERNEL);
+	struct client *client = kzalloc(sizeof(*client), GFP_LEDGER | __GFP_ACCOUNT);
+	int number;
 
-	if (!client) {
+	/* See record_alloc(). */
+	if (unlikely(!client) && !READ_ONCE(umacct_settings.precheck_enabled))
+		client = kzalloc(sizeof(*client), GFP_LEDGER);
+	number = client ? ida_alloc_range(&numbers, 1, CLIENT_NUMBERS - 1, GFP_LEDGER) : -ENOMEM;
+	if (number < 0) {
+		kfree(client);
 		account_put(account);
 		return NULL;
 	}
+	client->number = number;
 	client->account = account;
 	client->pid = get_pid(task_tgid(current));
 	client->start_time = current->group_leader->start_boottime;
 	atomic_set(&client->refs, 1);
 	RB_CLEAR_NODE(&client->row.node);
+	rcu_assign_pointer(umacct_clients[number], client);
 	return client;
 }
 
@@ -101,12 +116,7 @@ static void drop_idle_locked(struct account *account, unsigned int nr)
 	}
 }
 
-/**
- * umacct_client_add_locked() - list a new client
- * @client: from umacct_client_alloc()
- *
- * Context: umacct_ledger_lock held.
- */
+/* Lists a client from umacct_client_alloc(). */
 void umacct_client_add_locked(struct client *client)
 {
 	struct account *account = client->account;
@@ -123,12 +133,7 @@ void umacct_client_add_locked(struct client *client)
 	queue_delayed_work(umacct_ledger_work, &idle_work, IDLE_DELAY);
 }
 
-/**
- * umacct_client_offline_locked() - an account's cgroup was removed
- * @account: the account
- *
- * Context: umacct_ledger_lock held.
- */
+/* Drops the idle clients of an account whose cgroup was removed. */
 void umacct_client_offline_locked(struct account *account)
 {
 	drop_idle_locked(account, UINT_MAX);
@@ -138,31 +143,25 @@ static void client_free_rcu(struct rcu_head *rcu)
 {
 	struct client *client = container_of(rcu, struct client, rcu);
 
+	ida_free(&numbers, client->number);
+	if (client->heap.objcg)
+		obj_cgroup_put(client->heap.objcg);
 	put_pid(client->pid);
 	kfree(client);
 }
 
-/**
- * umacct_client_free() - the last reference was dropped
- * @client: the client, not listed
- *
- * Freeing takes its time, so it is left to RCU.
- *
- * Context: any.
+/*
+ * Frees a client that is not listed, and whose last reference was dropped. Freeing takes its time,
+ * so it is left to RCU.
  */
 void umacct_client_free(struct client *client)
 {
+	RCU_INIT_POINTER(umacct_clients[client->number], NULL);
 	account_put(client->account);
 	call_rcu(&client->rcu, client_free_rcu);
 }
 
-/**
- * umacct_client_unlist_idle_locked() - free a client, if it holds nothing
- * @client: the client, listed or just freed
- *
- * Context: umacct_ledger_lock held.
- * Return: has it been freed?
- */
+/* Frees a client if it holds nothing. Returns whether it has. */
 bool umacct_client_unlist_idle_locked(struct client *client)
 {
 	lockdep_assert_held(&umacct_ledger_lock);
@@ -177,12 +176,9 @@ bool umacct_client_unlist_idle_locked(struct client *client)
 	return true;
 }
 
-/**
- * umacct_client_end() - a client holds nothing any more, by what was freed just now without
- *	the lock
- * @client: the client; the caller is an RCU reader and has no reference any more
- *
- * Context: an RCU reader; umacct_ledger_lock not held.
+/*
+ * A client, on which the caller has no reference any more, holds nothing, by what was freed just
+ * now without the lock. For RCU readers.
  */
 void umacct_client_end(struct client *client)
 {
@@ -195,41 +191,16 @@ void umacct_client_end(struct client *client)
 	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
 }
 
-/**
- * umacct_client_held_locked() - what a client holds
- * @client: the client
- * @held: filled in
- *
- * Context: umacct_ledger_lock held.
- */
-void umacct_client_held_locked(const struct client *client, struct held *held)
-{
-	lockdep_assert_held(&umacct_ledger_lock);
-	held_read(held, client->booked, client->booked_charged, &client->managed);
-	held->local = held->usage;
-}
-
-/**
- * umacct_client_is_over() - holds a client nothing, and never will?
- * @client: the client
- *
- * Context: umacct_ledger_lock held.
- */
+/* Does a client hold nothing, and never will? Under umacct_ledger_lock. */
 bool umacct_client_is_over(const struct client *client)
 {
 	return is_idle(client) && (client_exited(client) || !client->account->online);
 }
 
-/**
- * umacct_client_is_exiting() - is what a client holds still coming back?
- * @client: the client
- *
- * A process that was killed while it waits in the driver is exiting, too: it runs nothing else
- * any more.
- *
- * Context: any.
- * Return: true if it holds something, and all threads of its process end, or have ended; false
- *	once the process has been reaped.
+/*
+ * Is what a client holds still coming back? Yes if all threads of its process end, or have ended,
+ * until the process has been reaped. A process that was killed while it waits in the driver is
+ * exiting, too: it runs nothing else any more.
  */
 bool umacct_client_is_exiting(const struct client *client)
 {
@@ -257,7 +228,7 @@ static bool reap_next(u64 *seq)
 	if (client) {
 		*seq = client->row.seq;
 		umacct_account_shorten_locked(client->account);
-		if (umacct_client_is_over(client))
+		if (umacct_client_is_over(client) || umacct_client_rows.nr > many_clients)
 			umacct_client_unlist_idle_locked(client);
 	}
 	raw_spin_unlock_irq(&umacct_ledger_lock);
@@ -274,26 +245,24 @@ static void idle_work_fn(struct work_struct *work)
 		queue_delayed_work(umacct_ledger_work, &idle_work, IDLE_DELAY);
 }
 
-/**
- * umacct_client_init() - make the table of clients
- *
- * Context: module initialisation.
- * Return: 0 or an error.
- */
+/* Makes the tables of clients. */
 int umacct_client_init(void)
 {
 	unsigned int i;
+	int err;
 
+	umacct_clients = kvcalloc(CLIENT_NUMBERS, sizeof(*umacct_clients), GFP_KERNEL);
+	if (!umacct_clients)
+		return -ENOMEM;
 	for (i = 0; i < ARRAY_SIZE(umacct_client_hash_seed); i++)
 		umacct_client_hash_seed[i] = get_random_long() | 1;
-	return umacct_hash_table_init(&umacct_client_table, BYTES_PER_BUCKET);
+	err = umacct_hash_table_init(&umacct_client_table, BYTES_PER_BUCKET);
+	if (err)
+		kvfree(umacct_clients);
+	return err;
 }
 
-/**
- * umacct_client_exit() - forget all clients
- *
- * Context: module exit; there are no records any more, and there will be none.
- */
+/* Forgets all clients; there are no records any more, and there will be none. */
 void umacct_client_exit(void)
 {
 	struct client *client;
@@ -309,4 +278,78 @@ void umacct_client_exit(void)
 	} while (gone);
 	WARN_ON_ONCE(client);
 	umacct_hash_table_exit(&umacct_client_table);
+	kvfree(umacct_clients);
+}
+
+/* --- attribution ---------------------------------------------------------- */
+
+/*
+ * Attribution of an allocation: to the account of the requesting process's cgroup, and to its
+ * client. The driver's own allocations have no owner. attribution_cgroup() in client.h finds the
+ * cgroup; kind_for_caller() in hooks/adapter.h recognises the driver's own.
+ */
+
+/* The account if it is there, with a reference. */
+static struct account *attribution_account_there(bool uvm)
+{
+	struct account *account;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	/* Preemption is off, so the cgroup stays. */
+	account = umacct_account_find_locked(cgroup_id(attribution_cgroup(uvm)));
+	if (account)
+		account_hold(account);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return account;
+}
+
+/* The account, made if need be, with a reference. */
+static struct account *attribution_account(bool uvm)
+{
+	struct account *account = attribution_account_there(uvm);
+	struct cgroup *cgrp;
+
+	/* A driver's own thread has no client to find it by, each time. */
+	if (account)
+		return account;
+	rcu_read_lock();
+	cgrp = attribution_cgroup(uvm);
+	if (!cgroup_tryget(cgrp))
+		cgrp = NULL;
+	rcu_read_unlock();
+	if (!cgrp)
+		return NULL;
+	account = umacct_account_create(cgrp);
+	cgroup_put(cgrp);
+	return account;
+}
+
+/* Attributes an allocation that is its process's first on an account. May sleep. */
+void umacct_attribution_make(struct allocation *alloc)
+{
+	struct account *account = attribution_account(alloc->uvm);
+	struct client *client, *there;
+
+	if (!account)
+		return;
+	if (!works_for_a_process()) {
+		alloc->account = account;
+		return;
+	}
+	client = umacct_client_alloc(account);
+	if (!client)
+		return;
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	/* Other threads of the process may have been here meanwhile. */
+	there = client_find(client->pid, account->id);
+	if (there) {
+		atomic_inc(&there->refs);
+		client_put(client);
+		client = there;
+	} else {
+		umacct_client_add_locked(client);
+	}
+	alloc->client = client;
+	alloc->account = client->account;
+	raw_spin_unlock_irq(&umacct_ledger_lock);
 }

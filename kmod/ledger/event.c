@@ -11,30 +11,25 @@
 #include <linux/timekeeping.h>
 
 #include "ledger/account.h"
-#include "ledger/event.h"
-#include "ledger/lock.h"
-#include "ledger/work.h"
+#include "ledger/base.h"
 
-/* How long what happens is gathered, and how much is told at a time. */
+/* Period in which events are gathered, and number of events sent at a time. */
 #define EVENT_DELAY	msecs_to_jiffies(20)
 #define EVENT_BATCH	64
 
 /* Guarded by umacct_ledger_lock. */
 static LIST_HEAD(waiting);
 u32 umacct_event_waiting;
-static struct event_counts counts;
+struct event_counts umacct_event_counts;
 
 static int (*send_event)(const struct event *event);
 
 static void event_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(event_work, event_work_fn);
 
-/**
- * umacct_event_init() - say who tells the listeners
- * @send: called with each event, by one task at a time; may sleep; returns an error
- *	if not all listeners could be told
- *
- * Context: module initialisation; until then, events wait.
+/*
+ * Sets the function that sends to the listeners: @send is called with each event, by one task at a
+ * time; may sleep; returns an error if not all listeners could be told. Until then, events wait.
  */
 void umacct_event_init(int (*send)(const struct event *event))
 {
@@ -43,19 +38,7 @@ void umacct_event_init(int (*send)(const struct event *event))
 	event_kick();
 }
 
-/**
- * umacct_event_post_locked() - note an event about the current task
- * @type: what happened
- * @account: of the task
- * @limit_account: whose limit it was, or NULL
- * @size: bytes
- * @usage: bytes
- * @limit: bytes
- *
- * event_kick() must follow when the lock is dropped.
- *
- * Context: umacct_ledger_lock held.
- */
+/* Notes an event about the current task. event_kick() must follow when the lock is dropped. */
 void umacct_event_post_locked(enum umacct_event_type type, struct account *account,
 			      struct account *limit_account, u64 size, u64 usage, u64 limit)
 {
@@ -108,7 +91,7 @@ static bool event_take(struct event *event)
 		type = first_type(&account->pending);
 		*event = (struct event) {
 			.type = type + 1,
-			.seq = ++counts.sent,
+			.seq = ++umacct_event_counts.sent,
 			.account = account,
 			.what = account->pending.events[type],
 		};
@@ -130,7 +113,7 @@ static void event_release(const struct event *event, bool told)
 {
 	raw_spin_lock_irq(&umacct_ledger_lock);
 	if (!told)
-		counts.lost += event->what.count;
+		umacct_event_counts.lost += event->what.count;
 	if (event->what.limit_account)
 		account_put(event->what.limit_account);
 	account_put(event->account);
@@ -159,33 +142,13 @@ static void event_work_fn(struct work_struct *work)
 		queue_delayed_work(umacct_ledger_work, &event_work, EVENT_DELAY);
 }
 
-/**
- * umacct_event_start_work() - have noted events sent; see event_kick()
- *
- * Context: any but under umacct_ledger_lock.
- */
+/* Has noted events sent; see event_kick(). */
 void umacct_event_start_work(void)
 {
 	queue_delayed_work(umacct_ledger_work, &event_work, EVENT_DELAY);
 }
 
-/**
- * umacct_event_counts_locked() - how the delivery of events goes
- * @to: filled in
- *
- * Context: umacct_ledger_lock held.
- */
-void umacct_event_counts_locked(struct event_counts *to)
-{
-	lockdep_assert_held(&umacct_ledger_lock);
-	*to = counts;
-}
-
-/**
- * umacct_event_flush() - send what was noted
- *
- * Context: may sleep; nobody can post any more.
- */
+/* Sends what was noted. No event can be posted any more. */
 void umacct_event_flush(void)
 {
 	cancel_delayed_work_sync(&event_work);
@@ -193,11 +156,7 @@ void umacct_event_flush(void)
 		cond_resched();
 }
 
-/**
- * umacct_event_exit() - forget what was noted
- *
- * Context: module exit; nobody can post or listen any more.
- */
+/* Forgets what was noted. There are no posts and no listeners any more. */
 void umacct_event_exit(void)
 {
 	struct event event;

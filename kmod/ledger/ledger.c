@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ledger's books: an allocation begins, ends, and is freed one day. See
- * ledger.h for what is kept, lock.h for how it is guarded.
+ * ledger.h for what is kept, base.h for how it is guarded.
  */
+#include <linux/minmax.h>
+#include <linux/mm.h>
+
 #include "ledger/account.h"
-#include "ledger/attribution.h"
-#include "ledger/available.h"
-#include "ledger/chunk.h"
+#include "ledger/base.h"
 #include "ledger/client.h"
-#include "ledger/event.h"
 #include "ledger/ledger.h"
 #include "ledger/limit.h"
-#include "ledger/lock.h"
 #include "ledger/record.h"
-#include "ledger/refusal.h"
-#include "ledger/removal.h"
-#include "ledger/reserve.h"
 #include "ledger/settings.h"
-#include "ledger/work.h"
 
 static __always_inline bool precheck(struct allocation *alloc, struct reserve_room *room)
 {
@@ -26,6 +21,7 @@ static __always_inline bool precheck(struct allocation *alloc, struct reserve_ro
 	record_refill();
 	raw_spin_lock_irq(&umacct_ledger_lock);
 	attribution_find_locked(alloc);
+	alloc->shortage.type = 0;
 	if (unlikely(!alloc->account || !umacct_record_set_aside_locked(alloc)))
 		umacct_refusal_unattributed_count++;
 	else
@@ -43,12 +39,6 @@ static __always_inline bool precheck(struct allocation *alloc, struct reserve_ro
 	return allowed;
 }
 
-/*
- * How often at most an allocation looks at the available memory: while a task was kept from the
- * processor, so much may have come and gone that its first look is outdated.
- */
-#define LOOKS	4
-
 /* Out of line: without a reserve, limits do not pay for it. */
 static noinline bool precheck_reserve(struct allocation *alloc)
 {
@@ -57,39 +47,32 @@ static noinline bool precheck_reserve(struct allocation *alloc)
 
 	do {
 		room = umacct_reserve_room();
-		room.last = ++look == LOOKS;
+		room.last = ++look == RESERVE_LOOKS;
 		if (precheck(alloc, &room))
 			return true;
 	} while (room.outdated && !room.last);
 	return false;
 }
 
-/**
- * umacct_ledger_refuse_impossible() - refuse a request for more than the machine's memory
- * @alloc: what the caller fills in, the rest zero
- *
- * Context: process context, may sleep; the driver's locks are held.
+/*
+ * Refuses a request for more than the machine's memory; @alloc gets its shortage. May sleep; the
+ * driver's locks are held.
  */
 void umacct_ledger_refuse_impossible(struct allocation *alloc)
 {
+	alloc->shortage.type = 0;
 	attribution_lock(alloc);
 	if (alloc->account) {
-		umacct_refuse_impossible_locked(alloc);
+		umacct_refusal_impossible_locked(alloc);
 		attribution_put(alloc->account, alloc->client);
 	}
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 	event_kick();
 }
 
-/**
- * umacct_ledger_precheck() - ledger_begin(), where limits, a reserve or charging may apply
- * @alloc: the allocation
- *
- * What can't be put on an account or can't be recorded, for want of memory, could
- * escape them: it is refused.
- *
- * Context: process context, may sleep; the driver's locks are held.
- * Return: false if a limit forbids it.
+/*
+ * ledger_begin(), where limits, a reserve or charging may apply. What can't be put on an account or
+ * can't be recorded, for want of memory, could escape them: it is refused.
  */
 bool umacct_ledger_precheck(struct allocation *alloc)
 {
@@ -98,38 +81,40 @@ bool umacct_ledger_precheck(struct allocation *alloc)
 	return precheck(alloc, NULL);
 }
 
-/**
- * umacct_ledger_tell_failure() - the driver had no memory for a request of the current task
- * @account_id: whose it was
- * @bytes: what it would have taken
- * @available: what was available then
- *
- * If the account is gone, no listener could be told.
- *
- * Context: process context; umacct_ledger_lock not held.
- */
-void umacct_ledger_tell_failure(u64 account_id, u64 bytes, u64 available)
+/* ledger_begin() for ALLOCATION_METADATA; becomes ALLOCATION_HEAP where it is a process's. */
+bool umacct_ledger_begin_metadata(struct allocation *alloc)
 {
-	struct account *account, *at;
+	u64 pending = 0;
+	bool allowed;
 
+	if (!works_for_a_process())
+		return ledger_begin(alloc);
+	alloc->began = jiffies;
 	raw_spin_lock_irq(&umacct_ledger_lock);
-	account = umacct_account_find_locked(account_id);
-	if (account) {
-		for (at = account; at; at = at->parent)
-			at->failed++;
-		umacct_event_post_locked(UMACCT_EVENT_FAILED, account, NULL, bytes, available, 0);
-	}
+	attribution_find_locked(alloc);
+	if (likely(alloc->client && umacct_record_set_aside_locked(alloc)))
+		alloc->kind = ALLOCATION_HEAP;
 	raw_spin_unlock_irq(&umacct_ledger_lock);
-	event_kick();
+	if (likely(alloc->kind == ALLOCATION_HEAP))
+		allowed = umacct_heap_take_for(alloc->client, alloc->bytes, true,
+					       &alloc->shortage, &pending);
+	else
+		allowed = !READ_ONCE(umacct_settings.precheck_enabled);
+	/* The driver takes the memory only now: until it has, others see that much less. */
+	alloc->pending_reserve = allowed && pending && pending >= alloc->bytes;
+	if (unlikely(pending))
+		umacct_reserve_settle(pending - (alloc->pending_reserve ? alloc->bytes : 0));
+	if (likely(allowed))
+		return true;
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	umacct_refusal_unattributed_count += alloc->kind != ALLOCATION_HEAP;
+	umacct_record_give_back_locked(alloc);
+	attribution_put(alloc->account, alloc->client);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return false;
 }
 
-/**
- * umacct_ledger_count_wait() - a task has waited for being above a soft limit
- * @account_id: whose limit it is
- * @ns: how long
- *
- * Context: process context; umacct_ledger_lock not held.
- */
+/* A task has waited for being above a soft limit. */
 void umacct_ledger_count_wait(u64 account_id, u64 ns)
 {
 	struct account *account;
@@ -140,99 +125,22 @@ void umacct_ledger_count_wait(u64 account_id, u64 ns)
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 }
 
-/**
- * umacct_ledger_take() - the driver is about to give memory back, and the handle with it
- * @key: its handle
- *
- * What it was stays in its account until it is really gone: umacct_ledger_settle() must follow,
- * or umacct_ledger_put_back(). The handle may be another allocation's meanwhile.
- *
- * Context: any but an interrupt or NMI.
- * Return: the record, or NULL if the handle is not known.
+/*
+ * Forgets the records of a driver, nvidia-uvm or nvidia; if it is @gone, and nvidia.ko, all of the
+ * heaps, too. Returns how many records there were. May sleep.
  */
-struct record *umacct_ledger_take(unsigned long key)
-{
-	struct record *record;
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
-	record = umacct_record_take_locked(key);
-	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
-	return record;
-}
-
-/**
- * umacct_ledger_put_back() - the driver has not given the memory back
- * @record: from umacct_ledger_take(), or NULL
- *
- * Context: any but an interrupt or NMI.
- */
-void umacct_ledger_put_back(struct record *record)
-{
-	unsigned long flags;
-
-	if (!record)
-		return;
-	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
-	umacct_record_put_back_locked(record);
-	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
-}
-
-/**
- * umacct_ledger_settle() - the driver has given the memory back
- * @record: from umacct_ledger_take(), or NULL
- *
- * Context: any but an interrupt or NMI.
- * Return: the bytes of the pages that it was, or 0.
- */
-u64 umacct_ledger_settle(struct record *record)
-{
-	unsigned long flags;
-	u64 bytes;
-
-	if (!record)
-		return 0;
-	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
-	bytes = umacct_record_settle_locked(record);
-	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
-	record_trim();
-	event_kick();
-	return bytes;
-}
-
-/**
- * umacct_ledger_drop() - forget the records of a driver that is gone
- * @uvm: nvidia-uvm's, otherwise nvidia's
- *
- * Context: may sleep; no hook of that driver is armed.
- * Return: how many there were.
- */
-u64 umacct_ledger_drop(bool uvm)
+u64 umacct_ledger_drop(bool uvm, bool gone)
 {
 	u64 dropped = umacct_record_drop(uvm);
 
 	if (uvm)
 		dropped += umacct_chunk_drop();
+	umacct_heap_drop(!uvm && gone);
 	event_kick();
 	return dropped;
 }
 
-/**
- * umacct_ledger_refresh() - see to it that what is gone is not shown
- *
- * Context: may sleep; umacct_ledger_lock not held.
- */
-void umacct_ledger_refresh(void)
-{
-	umacct_removal_refresh();
-}
-
-/**
- * umacct_ledger_read_totals() - the ledger's sums
- * @totals: filled in
- *
- * Context: umacct_ledger_lock not held.
- */
+/* Reads the ledger's sums. */
 void umacct_ledger_read_totals(struct ledger_totals *totals)
 {
 	struct held held;
@@ -246,22 +154,17 @@ void umacct_ledger_read_totals(struct ledger_totals *totals)
 		.metadata = umacct_account_root->metadata,
 		.records = umacct_record_totals,
 		.settings = umacct_settings,
+		.events = umacct_event_counts,
 		.reserve_count = umacct_refusal_reserve_count,
 		.unattributed_count = umacct_refusal_unattributed_count,
 		.accounts = umacct_account_rows.nr,
 		.clients = umacct_client_rows.nr,
 	};
 	totals->records.nr += umacct_chunk_count();
-	umacct_event_counts_locked(&totals->events);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
 }
 
-/**
- * umacct_ledger_init() - open the books
- *
- * Context: module initialisation.
- * Return: 0 or an error.
- */
+/* Opens the books. */
 int umacct_ledger_init(void)
 {
 	int err;
@@ -270,6 +173,7 @@ int umacct_ledger_init(void)
 	if (!umacct_ledger_work)
 		return -ENOMEM;
 	umacct_available_init();
+	umacct_heap_init();
 	err = umacct_record_init();
 	if (err)
 		goto err_work;
@@ -305,15 +209,11 @@ err_work:
 	return err;
 }
 
-/**
- * umacct_ledger_exit() - close the books
- *
- * Context: module exit; every hook is disarmed and drained.
- */
+/* Closes the books, when every hook is disarmed and drained. */
 void umacct_ledger_exit(void)
 {
-	umacct_ledger_drop(false);
-	umacct_ledger_drop(true);
+	umacct_ledger_drop(true, true);
+	umacct_ledger_drop(false, true);
 	umacct_removal_exit();
 	umacct_event_exit();
 	umacct_client_exit();
@@ -323,4 +223,218 @@ void umacct_ledger_exit(void)
 	destroy_workqueue(umacct_ledger_work);
 	/* Clients are freed by a function of ours. */
 	rcu_barrier();
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* Reads an account: returns what @show does, which may not sleep, or -ENOENT. */
+int umacct_read_account(u64 id, int (*show)(const struct account *account, void *arg), void *arg)
+{
+	struct account *account;
+	int ret = -ENOENT;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	account = umacct_account_find_locked(id);
+	if (account) {
+		account_update_locked(account);
+		ret = show(account, arg);
+	}
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return ret;
+}
+
+/*
+ * Reads the next account behind @cursor, which is 0 for the first, and goes on if @show returns 0.
+ * @generation is set to a number that changes when what an account holds becomes another's. Returns
+ * 1; 0 if there is none left; what @show, which may not sleep, returns if that is less than 0.
+ */
+int umacct_read_next_account(u64 *cursor, unsigned int *generation,
+			     int (*show)(const struct account *account, void *arg), void *arg)
+{
+	struct account *account;
+	int ret = 0;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	*generation = umacct_account_generation;
+	account = umacct_account_after_locked(*cursor);
+	if (account) {
+		account_update_locked(account);
+		ret = show(account, arg) ?: 1;
+		if (ret > 0)
+			*cursor = account->row.seq;
+	}
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return ret;
+}
+
+/* The same of clients: @show gets the account that one counts for, too, and none that is over. */
+int umacct_read_next_client(u64 *cursor,
+			    int (*show)(const struct client *client,
+					const struct account *account, void *arg), void *arg)
+{
+	struct client *client;
+	int ret = 0;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	client = umacct_client_after_locked(*cursor);
+	if (client) {
+		if (!umacct_client_is_over(client))
+			ret = show(client, account_nearest_online(client->account), arg);
+		ret = ret ?: 1;
+		if (ret > 0)
+			*cursor = client->row.seq;
+	}
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return ret;
+}
+
+/* Reads what a cgroup could still have. For RCU readers. */
+void umacct_read_bounds(struct cgroup *cgrp, struct account_bounds *bounds)
+{
+	struct account *account;
+
+	bounds->view = false;
+	bounds->left = UMACCT_UNLIMITED;
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	account = umacct_account_nearest_locked(cgrp);
+	account_update_locked(account);
+	bounds->charged = account->charge_effective;
+	bounds->effective = account->effective;
+	bounds->reserve = umacct_settings.reserve + umacct_reserve_kept_from(account);
+	for (; account; account = account->parent) {
+		const u64 hard = account->settings.hard;
+
+		bounds->view |= account->settings.view;
+		if (hard != UMACCT_UNLIMITED)
+			bounds->left = min(bounds->left,
+					   hard - min(hard, account_usage(account)));
+	}
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+}
+
+/* --- settings ------------------------------------------------------------- */
+
+/*
+ * How an administrator changes the settings of an account: several at once, and all of them
+ * or none.
+ */
+
+static bool is_above(const struct account *above, const struct account *account)
+{
+	while (account && account != above)
+		account = account->parent;
+	return account;
+}
+
+/* Is there as much as the reserve and all guarantees together? */
+static int check_room_locked(u64 reserve, u64 guarantees, const char **why)
+{
+	const u64 most = (u64)totalram_pages() << PAGE_SHIFT;
+
+	if (reserve <= most && guarantees <= most - reserve)
+		return 0;
+	*why = "the guarantees and the reserve would exceed the machine's memory";
+	return -ENOSPC;
+}
+
+static int check_guarantee_locked(const struct account *account, u64 keep, const char **why)
+{
+	u64 sum = 0;
+	const struct account *at;
+	unsigned int i, others = 0;
+
+	for (i = 0; i < ACCOUNT_GUARANTEES_MAX; i++) {
+		at = rcu_dereference_protected(umacct_account_guarantees[i],
+					       lockdep_is_held(&umacct_ledger_lock));
+		if (!at || at == account)
+			continue;
+		if (is_above(at, account) || is_above(account, at)) {
+			*why = "guarantees do not nest, and a cgroup above or below has one";
+			return -EINVAL;
+		}
+		sum += at->settings.keep;
+		others++;
+	}
+	if (others == ACCOUNT_GUARANTEES_MAX) {
+		*why = "64 cgroups have a guarantee, which is the maximum";
+		return -ENOSPC;
+	}
+	/* They fit without it: no sum wraps. */
+	return check_room_locked(umacct_settings.reserve, max(keep, sum + keep), why);
+}
+
+/**
+ * umacct_settings_change() - change settings of an account
+ * @account: the account
+ * @change: what to change
+ * @which: set to the setting that is refused
+ * @why: set to a sentence if the change is refused
+ *
+ * Everything is changed, or nothing. Limits below the usage are taken.
+ *
+ * Context: umacct_ledger_lock not held.
+ * Return: 0; -EINVAL if the soft limit would be above the hard one, or a guarantee within another;
+ *	-ENOSPC if the machine can't keep all guarantees, -ENOENT if the cgroup was removed.
+ */
+int umacct_settings_change(struct account *account, const struct settings_change *change,
+			   enum setting_id *which, const char **why)
+{
+	struct account_settings to;
+	enum setting_id id;
+	int err = 0;
+
+	*which = SETTING_SOFT;
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	if (!account->online) {
+		*why = "the cgroup was just removed";
+		err = -ENOENT;
+		goto out;
+	}
+	to = account->settings;
+	for (id = 0; id < NR_SETTINGS; id++)
+		if (change->mask & BIT(id))
+			to.values[id] = change->to.values[id];
+	if (to.hard != UMACCT_UNLIMITED && to.soft != UMACCT_UNLIMITED && to.soft > to.hard) {
+		*why = "the soft limit would be above the hard limit";
+		err = -EINVAL;
+		goto out;
+	}
+	if (to.keep > account->settings.keep) {
+		*which = SETTING_KEEP;
+		err = check_guarantee_locked(account, to.keep, why);
+		if (err)
+			goto out;
+	}
+	umacct_account_configure_locked(account, &to);
+	umacct_limit_check_soft_locked(account, 0);
+out:
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	event_kick();
+	return err;
+}
+
+/*
+ * Changes how much of what is available must be left, no more than the machine has. Returns 0, or
+ * -ENOSPC and @why if the machine can't keep all guarantees beside it.
+ */
+int umacct_settings_change_reserve(u64 bytes, const char **why)
+{
+	const struct account *at;
+	u64 guarantees = 0;
+	unsigned int i;
+	int err = 0;
+
+	raw_spin_lock_irq(&umacct_ledger_lock);
+	for (i = 0; i < ACCOUNT_GUARANTEES_MAX; i++) {
+		at = rcu_dereference_protected(umacct_account_guarantees[i],
+					       lockdep_is_held(&umacct_ledger_lock));
+		if (at)
+			guarantees += at->settings.keep;
+	}
+	if (bytes > umacct_settings.reserve)
+		err = check_room_locked(bytes, guarantees, why);
+	if (!err)
+		umacct_settings_set_reserve_locked(bytes);
+	raw_spin_unlock_irq(&umacct_ledger_lock);
+	return err;
 }

@@ -7,7 +7,7 @@
  *    and for each of its ancestors;
  *  - a client for each process of an account;
  *  - a record for each live allocation, found by the driver's handle;
- *  - a record for each chunk of managed memory, likewise; see chunk.h.
+ *  - a record for each chunk of managed memory, likewise; see chunk.c.
  *
  * This is what hooks and readers call.
  */
@@ -18,26 +18,12 @@
 #include <linux/jiffies.h>
 #include <linux/types.h>
 
-#include "ledger/allocation.h"
-#include "ledger/event.h"
+#include "ledger/account.h"
+#include "ledger/client.h"
 #include "ledger/record.h"
 #include "ledger/settings.h"
 
-/**
- * struct ledger_totals - the ledger's sums, all of one moment
- * @usage: bytes held for all accounts
- * @charged: part of @usage that the kernel's memory controller sees
- * @managed: part of @usage that is managed memory
- * @metadata: part of @usage that is the drivers' own metadata
- * @records: see struct record_totals
- * @settings: see struct settings
- * @events: see struct event_counts
- * @reserve_count: allocations refused for the reserve
- * @unattributed_count: allocations refused because memory ran out to find out whose
- *	they were
- * @accounts: how many there are
- * @clients: how many there are
- */
+/* The ledger's sums, all of one moment: the UMACCT_A_STATUS_* of the same names. */
 struct ledger_totals {
 	u64 usage;
 	u64 charged;
@@ -55,24 +41,16 @@ struct ledger_totals {
 int umacct_ledger_init(void);
 void umacct_ledger_exit(void);
 bool umacct_ledger_precheck(struct allocation *alloc);
+bool umacct_ledger_begin_metadata(struct allocation *alloc);
 void umacct_ledger_refuse_impossible(struct allocation *alloc);
-void umacct_ledger_tell_failure(u64 account_id, u64 bytes, u64 available);
 void umacct_ledger_count_wait(u64 account_id, u64 ns);
-struct record *umacct_ledger_take(unsigned long key);
-void umacct_ledger_put_back(struct record *record);
-u64 umacct_ledger_settle(struct record *record);
-u64 umacct_ledger_drop(bool uvm);
-void umacct_ledger_refresh(void);
+u64 umacct_ledger_drop(bool uvm, bool gone);
 void umacct_ledger_read_totals(struct ledger_totals *totals);
 
-/**
- * ledger_begin() - the driver is about to be asked for memory
- * @alloc: what the caller fills in, the rest zero
- *
- * If this says yes, ledger_end() must follow, whatever the driver answers.
- *
- * Context: process context, may sleep; the driver's locks are held.
- * Return: false if a limit forbids it.
+/*
+ * The driver is about to be asked for memory: @alloc is what the caller fills in, the rest zero.
+ * Returns false if a limit forbids it, and @alloc says which; otherwise ledger_end() must follow,
+ * whatever the driver answers. May sleep; the driver's locks are held.
  */
 static inline bool ledger_begin(struct allocation *alloc)
 {
@@ -101,19 +79,57 @@ static inline void ledger_end(struct allocation *alloc, bool success, unsigned l
 	event_kick();
 }
 
-/**
- * ledger_free() - the driver has given memory back
- * @key: its handle, which nobody else has got yet; one that was never recorded is ignored
- *
- * Context: any but an interrupt or NMI.
- * Return: the bytes of the pages that were given back, 0 if the handle is not known.
+/*
+ * The driver has given memory back under a handle that no other record has yet; one that was never
+ * recorded is ignored. Not in interrupts.
  */
-static inline u64 ledger_free(unsigned long key)
+static inline void ledger_free(unsigned long key)
 {
-	u64 bytes = umacct_record_erase(key);
-
+	umacct_record_erase(key);
 	event_kick();
-	return bytes;
 }
+
+/* --- reading -------------------------------------------------------------- */
+
+/*
+ * Reading the ledger: a reader takes no lock of it, but passes a function, which is called for each
+ * row while the lock is held.
+ */
+
+/**
+ * struct account_bounds - what a cgroup could still have
+ * @view: it, or one above it, asks for a view
+ * @charged: the kernel's memory controller is charged for it
+ * @effective: the lowest hard limit that holds for it, in bytes, or UMACCT_UNLIMITED
+ * @left: bytes until the first hard limit is reached, or UMACCT_UNLIMITED
+ * @reserve: bytes that are left to the machine, and to guarantees that are not its own
+ */
+struct account_bounds {
+	bool view;
+	bool charged;
+	u64 effective;
+	u64 left;
+	u64 reserve;
+};
+
+int umacct_read_account(u64 id, int (*show)(const struct account *account, void *arg), void *arg);
+int umacct_read_next_account(u64 *cursor, unsigned int *generation,
+			     int (*show)(const struct account *account, void *arg), void *arg);
+int umacct_read_next_client(u64 *cursor,
+			    int (*show)(const struct client *client,
+					const struct account *account, void *arg), void *arg);
+void umacct_read_bounds(struct cgroup *cgrp, struct account_bounds *bounds);
+
+/* --- settings ------------------------------------------------------------- */
+
+/* A change of an account: of the settings of which @mask has the bit of their enum setting_id. */
+struct settings_change {
+	unsigned int mask;
+	struct account_settings to;
+};
+
+int umacct_settings_change(struct account *account, const struct settings_change *change,
+			   enum setting_id *which, const char **why);
+int umacct_settings_change_reserve(u64 bytes, const char **why);
 
 #endif /* UMACCT_LEDGER_H */

@@ -8,22 +8,19 @@
  */
 #include <linux/list.h>
 #include <linux/sched.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "ledger/account.h"
-#include "ledger/attribution.h"
+#include "ledger/base.h"
 #include "ledger/client.h"
-#include "ledger/count.h"
-#include "ledger/hash_table.h"
 #include "ledger/limit.h"
-#include "ledger/lock.h"
 #include "ledger/record.h"
+#include "memcg.h"
 
 /* An allocation is a page at least: sixteen of them at the most share a bucket. */
 #define BYTES_PER_BUCKET	(16 * PAGE_SIZE)
 
-/* Records that are dropped at a time: nobody waits longer for the lock. */
+/* Records that are dropped at a time, which bounds the wait for the lock. */
 #define DROP_BATCH		64
 
 /**
@@ -32,8 +29,9 @@
  * @key: the driver's handle
  * @bytes: what left the free list, and @metadata
  * @metadata: what the driver keeps because of it
+ * @pinned: in its place, for ALLOCATION_HEAP: memory of the program's own that it registered
  * @client: who made it; NULL for the driver itself and where no process did
- * @account: whom it counts for; NULL for the driver itself
+ * @account: the account that it counts for; NULL for the driver itself
  * @kind: what it is
  * @uvm: nvidia-uvm made it
  * @charged: the kernel's memory controller sees all but @metadata of it
@@ -44,15 +42,16 @@ struct record {
 	struct hlist_node hash;
 	unsigned long key;
 	u64 bytes;
-	u64 metadata;
+	union {
+		u64 metadata;
+		u64 pinned;
+	};
 	struct client *client;
 	struct account *account;
 	enum allocation_kind kind;
 	bool uvm;
 	bool charged;
 };
-
-struct record_totals umacct_record_totals;
 
 static struct kmem_cache *record_cache;
 static struct hash_table record_table;
@@ -63,11 +62,11 @@ u32 umacct_record_spares;
 
 static struct record *find_in(struct hlist_head *in, unsigned long key)
 {
-	struct record *record;
+	struct hlist_node *node;
 
-	hlist_for_each_entry(record, in, hash)
-		if (record->key == key)
-			return record;
+	hlist_for_each(node, in)
+		if (hlist_entry(node, struct record, hash)->key == key)
+			return hlist_entry(node, struct record, hash);
 	return NULL;
 }
 
@@ -94,14 +93,15 @@ static void spare_put_locked(struct record *record)
 
 static struct record *record_alloc(void)
 {
-	return kmem_cache_alloc(record_cache, GFP_KERNEL | __GFP_NOWARN);
+	struct record *record = kmem_cache_alloc(record_cache, umacct_memcg_gfp(sizeof(*record)));
+
+	/* A full cgroup is no reason not to count its memory if nothing is enforced. */
+	if (unlikely(!record) && !READ_ONCE(umacct_settings.precheck_enabled))
+		record = kmem_cache_alloc(record_cache, GFP_LEDGER);
+	return record;
 }
 
-/**
- * umacct_record_fill_spares() - have some spare records; see record_refill()
- *
- * Context: may sleep; umacct_ledger_lock not held.
- */
+/* See record_refill(). */
 void umacct_record_fill_spares(void)
 {
 	while (READ_ONCE(umacct_record_spares) < RECORD_SPARES_HIGH) {
@@ -115,12 +115,9 @@ void umacct_record_fill_spares(void)
 	}
 }
 
-/**
- * umacct_record_trim_spares() - what many frees left is too much; see record_trim()
- *
- * Takes as many as are too much, but no more than are dropped at a time.
- *
- * Context: any but an interrupt or NMI; umacct_ledger_lock not held.
+/*
+ * Frees what many frees left too much of; see record_trim(). Takes as many as are too much, but no more
+ * than are dropped at a time.
  */
 void umacct_record_trim_spares(void)
 {
@@ -138,31 +135,23 @@ void umacct_record_trim_spares(void)
 		kmem_cache_free(record_cache, record);
 }
 
-/* What a record adds to CHARGED. */
+/* A record's share of CHARGED. */
 static u64 charged_bytes(const struct record *record)
 {
 	return record->charged ? record->bytes - record->metadata : 0;
 }
 
-static noinline void add_charged_locked(const struct record *record)
+/* Counts that, or less than 0, in the accounts. */
+static noinline void add_charged_locked(const struct record *record, s64 bytes)
 {
 	struct account *account = account_nearest_online(record->account);
 
 	lockdep_assert_held(&umacct_ledger_lock);
 	for (; account; account = account->parent)
-		account->booked_charged += charged_bytes(record);
+		account->booked_charged += bytes;
 }
 
-static noinline void remove_charged_locked(const struct record *record)
-{
-	struct account *account = account_nearest_online(record->account);
-
-	lockdep_assert_held(&umacct_ledger_lock);
-	for (; account; account = account->parent)
-		count_sub(&account->booked_charged, charged_bytes(record));
-}
-
-static __always_inline void uncharge_locked(const struct record *record)
+static __always_inline void usage_sub_locked(const struct record *record)
 {
 	struct account *account = account_nearest_online(record->account);
 	const u64 bytes = record->bytes, metadata = record->metadata;
@@ -170,7 +159,7 @@ static __always_inline void uncharge_locked(const struct record *record)
 
 	lockdep_assert_held(&umacct_ledger_lock);
 	if (unlikely(record->charged))
-		remove_charged_locked(record);
+		add_charged_locked(record, -charged_bytes(record));
 	count_sub(&account->booked_local, bytes);
 	do {
 		count_sub(&account->booked, bytes);
@@ -217,13 +206,42 @@ static __always_inline struct record *take_locked(unsigned long key)
 	return record;
 }
 
+/* Counts registered memory, or less than 0. It is in no usage: the program has it anyway. */
+static void pin_locked(const struct record *record, s64 bytes)
+{
+	struct account *account = account_nearest_online(record->account);
+
+	lockdep_assert_held(&umacct_ledger_lock);
+	record->client->pinned += bytes;
+	for (; account; account = account->parent)
+		account->pinned += bytes;
+}
+
+/* Settles the heap of a client: umacct_heap_trim() or umacct_heap_drop() follows. */
+static noinline void settle_heap_locked(struct record *record)
+{
+	struct client *client = record->client;
+
+	lockdep_assert_held(&umacct_ledger_lock);
+	if (record->pinned)
+		pin_locked(record, -(s64)record->pinned);
+	heap_give_of(client, record->bytes);
+	if (atomic_dec_return(&client->refs) == 1 && client_is_ending(client))
+		umacct_client_unlist_idle_locked(client);
+	spare_put_locked(record);
+}
+
 /* It becomes a spare one. */
-static __always_inline u64 settle_locked(struct record *record)
+static __always_inline void settle_locked(struct record *record)
 {
 	lockdep_assert_held(&umacct_ledger_lock);
 	umacct_record_totals.nr--;
+	if (unlikely(record->kind == ALLOCATION_HEAP)) {
+		settle_heap_locked(record);
+		return;
+	}
 	if (likely(record->kind != ALLOCATION_DRIVER))
-		uncharge_locked(record);
+		usage_sub_locked(record);
 	else
 		count_sub(&umacct_record_totals.driver_usage, record->bytes);
 	if (likely(record->client))
@@ -231,64 +249,12 @@ static __always_inline u64 settle_locked(struct record *record)
 	else
 		account_put(record->account);
 	spare_put_locked(record);
-	return record->bytes - record->metadata;
 }
 
-/**
- * umacct_record_take_locked() - take a record out of the table, so that its handle may be another's
- * @key: the driver's handle
- *
- * What it is stays counted. umacct_record_settle_locked() must follow, or
- * umacct_record_put_back_locked().
- *
- * Context: umacct_ledger_lock held.
- * Return: the record, or NULL if the handle is not known.
- */
-struct record *umacct_record_take_locked(unsigned long key)
-{
-	return take_locked(key);
-}
-
-/**
- * umacct_record_put_back_locked() - undo umacct_record_take_locked()
- * @record: the record; nobody else has got its handle meanwhile
- *
- * Context: umacct_ledger_lock held.
- */
-void umacct_record_put_back_locked(struct record *record)
-{
-	lockdep_assert_held(&umacct_ledger_lock);
-	hlist_add_head(&record->hash, hash_table_bucket(&record_table, record->key));
-}
-
-/**
- * umacct_record_settle_locked() - what a record is of is gone
- * @record: from umacct_record_take_locked(); becomes a spare one
- *
- * Context: umacct_ledger_lock held. event_kick() must follow.
- * Return: the bytes of the pages that it was.
- */
-u64 umacct_record_settle_locked(struct record *record)
-{
-	return settle_locked(record);
-}
-
-static void erase_locked(struct record *record)
-{
-	lockdep_assert_held(&umacct_ledger_lock);
-	__hlist_del(&record->hash);
-	umacct_record_settle_locked(record);
-}
-
-/**
- * umacct_record_set_aside_locked() - put a record aside for an allocation
- * @alloc: the allocation; gets it
- *
- * Many tasks at once may have taken the spare ones since they were looked at last. Then the
- * slab allocator is asked.
- *
- * Context: process context, may sleep. umacct_ledger_lock is held, and may be given up meanwhile.
- * Return: false if there is no memory for one.
+/*
+ * Puts a record aside for an allocation. Many tasks at once may have taken the spare ones since
+ * they were looked at last. Then the slab allocator is asked. May sleep, and give
+ * umacct_ledger_lock up meanwhile. Returns false if there is no memory for one.
  */
 bool umacct_record_set_aside_locked(struct allocation *alloc)
 {
@@ -301,24 +267,12 @@ bool umacct_record_set_aside_locked(struct allocation *alloc)
 	return alloc->record;
 }
 
-/**
- * umacct_record_give_back_locked() - undo umacct_record_set_aside_locked()
- * @alloc: the allocation, which needs no record
- *
- * Context: umacct_ledger_lock held.
- */
+/* Undoes umacct_record_set_aside_locked(). */
 void umacct_record_give_back_locked(struct allocation *alloc)
 {
 	if (alloc->record)
 		spare_put_locked(alloc->record);
 	alloc->record = NULL;
-}
-
-static noinline void erase_stale_locked(struct record *record)
-{
-	lockdep_assert_held(&umacct_ledger_lock);
-	erase_locked(record);
-	umacct_record_totals.stale_count++;
 }
 
 static noinline void untracked_locked(const struct allocation *alloc)
@@ -331,9 +285,10 @@ static noinline void untracked_locked(const struct allocation *alloc)
 
 /*
  * The driver has allocated. The references of @alloc pass to the record, and its penalty is set.
- * What can't be recorded is counted as untracked.
+ * An allocation that can't be recorded is counted as untracked. Returns the record that had the same
+ * handle, or NULL: its memory was freed unseen, and the caller settles it.
  */
-static __always_inline void insert_locked(struct allocation *alloc, unsigned long key, bool charged)
+static __always_inline struct record *insert_locked(struct allocation *alloc, unsigned long key, bool charged)
 {
 	struct hlist_head *in = hash_table_bucket(&record_table, key);
 	struct record *record, *stale;
@@ -344,12 +299,10 @@ static __always_inline void insert_locked(struct allocation *alloc, unsigned lon
 	record = alloc->record;
 	if (unlikely(!record)) {
 		untracked_locked(alloc);
-		return;
+		return NULL;
 	}
-	/* A handle that is handed out again was freed unseen. */
-	stale = find_in(in, key);
-	if (unlikely(stale))
-		erase_stale_locked(stale);
+	stale = take_locked(key);
+	umacct_record_totals.stale_count += !!stale;
 	record->key = key;
 	record->bytes = alloc->bytes;
 	record->metadata = alloc->metadata;
@@ -360,17 +313,24 @@ static __always_inline void insert_locked(struct allocation *alloc, unsigned lon
 	record->charged = charged;
 	hlist_add_head(&record->hash, in);
 	umacct_record_totals.nr++;
+	if (unlikely(record->kind == ALLOCATION_HEAP)) {
+		record->pinned = alloc->pinned;
+		if (record->pinned)
+			pin_locked(record, record->pinned);
+		return stale;
+	}
 	if (record->client)
 		client_add_record_locked(record->client, record);
 	if (likely(record->kind != ALLOCATION_DRIVER)) {
 		limit_book_locked(alloc);
 		if (unlikely(charged))
-			add_charged_locked(record);
+			add_charged_locked(record, charged_bytes(record));
 	} else {
 		umacct_record_totals.driver_usage += record->bytes;
 		umacct_record_totals.driver_peak = max(umacct_record_totals.driver_peak,
 						       umacct_record_totals.driver_usage);
 	}
+	return stale;
 }
 
 static noinline void failed_locked(struct allocation *alloc)
@@ -380,7 +340,7 @@ static noinline void failed_locked(struct allocation *alloc)
 	lockdep_assert_held(&umacct_ledger_lock);
 	alloc->account_id = alloc->account ? alloc->account->id : 0;
 	if (alloc->counted)
-		umacct_limit_uncharge_locked(alloc->account, alloc->bytes);
+		umacct_limit_sub_locked(alloc->account, alloc->bytes);
 	if (alloc->kind == ALLOCATION_SYSTEM)
 		for (account = alloc->account; account; account = account->parent)
 			account->failures++;
@@ -405,51 +365,89 @@ static noinline void count_time_locked(const struct allocation *alloc, unsigned 
 	}
 }
 
-/**
- * umacct_record_end() - the driver has answered: see ledger_end()
- * @alloc: what ledger_begin() said yes to
- * @success: it has allocated
- * @key: its handle, if so
- * @charged: the kernel's memory controller was charged
- *
- * Context: process context, may sleep; umacct_ledger_lock not held. event_kick() must follow.
- */
+/* The driver has answered: see ledger_end(). event_kick() must follow. */
 void umacct_record_end(struct allocation *alloc, bool success, unsigned long key, bool charged)
 {
 	unsigned long ticks = jiffies - alloc->began;
+	struct record *stale = NULL;
 
+	if (unlikely(!success && alloc->kind == ALLOCATION_HEAP))
+		heap_give(alloc->client->number, alloc->bytes);
 	record_refill();
 	attribution_lock(alloc);
 	limit_end_locked(alloc);
 	if (unlikely(ticks) && alloc->kind == ALLOCATION_SYSTEM)
 		count_time_locked(alloc, ticks);
 	if (likely(success))
-		insert_locked(alloc, key, charged);
+		stale = insert_locked(alloc, key, charged);
 	else
 		failed_locked(alloc);
 	raw_spin_unlock_irq(&umacct_ledger_lock);
+	if (unlikely(stale))
+		umacct_record_settle(stale);
 }
 
-/**
- * umacct_record_erase() - the driver has freed
- * @key: its handle; one that was never recorded is ignored
- *
- * Context: any but an interrupt or NMI; umacct_ledger_lock not held. event_kick() must follow.
- * Return: the bytes of the pages that it was, or 0.
- */
-u64 umacct_record_erase(unsigned long key)
+/* The driver has freed: see ledger_free(). event_kick() must follow. */
+void umacct_record_erase(unsigned long key)
 {
 	struct record *record;
 	unsigned long flags;
-	u64 bytes = 0;
 
 	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
 	record = take_locked(key);
 	if (likely(record))
-		bytes = settle_locked(record);
+		settle_locked(record);
 	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
 	record_trim();
-	return bytes;
+}
+
+/*
+ * The driver is about to give memory back, and the handle with it. Returns the record, or NULL if
+ * the handle is not known. What it was stays in its account until it is really gone:
+ * umacct_record_settle() must follow, or umacct_record_put_back(). The handle may be another
+ * allocation's meanwhile. Not in interrupts.
+ */
+struct record *umacct_record_take(unsigned long key)
+{
+	struct record *record;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
+	record = take_locked(key);
+	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
+	return record;
+}
+
+/* The driver has not given the memory back; @record may be NULL. Not in interrupts. */
+void umacct_record_put_back(struct record *record)
+{
+	unsigned long flags;
+
+	if (!record)
+		return;
+	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
+	hlist_add_head(&record->hash, hash_table_bucket(&record_table, record->key));
+	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
+}
+
+/* The driver has given the memory back; @record may be NULL. Not in interrupts. */
+void umacct_record_settle(struct record *record)
+{
+	struct client *client;
+	unsigned long flags;
+
+	if (!record)
+		return;
+	client = record->kind == ALLOCATION_HEAP ? record->client : NULL;
+	rcu_read_lock();
+	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
+	settle_locked(record);
+	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
+	if (client && heap_give_of(client, 0))
+		umacct_heap_trim(client);
+	rcu_read_unlock();
+	record_trim();
+	event_kick();
 }
 
 /* Returns how many were dropped; fewer than DROP_BATCH when the bucket has no more. */
@@ -463,7 +461,8 @@ static unsigned int drop_some(struct hlist_head *in, bool uvm)
 	hlist_for_each_entry_safe(record, next, in, hash) {
 		if (record->uvm != uvm)
 			continue;
-		erase_locked(record);
+		__hlist_del(&record->hash);
+		settle_locked(record);
 		if (++dropped == DROP_BATCH)
 			break;
 	}
@@ -471,19 +470,15 @@ static unsigned int drop_some(struct hlist_head *in, bool uvm)
 	return dropped;
 }
 
-/**
- * umacct_record_drop() - forget the records of a driver that is gone
- * @uvm: nvidia-uvm's, otherwise nvidia's
- *
- * Context: may sleep; no hook of that driver is armed. event_kick() must follow.
- * Return: how many there were.
- */
+/* See umacct_ledger_drop(). event_kick() must follow. */
 u64 umacct_record_drop(bool uvm)
 {
 	u64 dropped = 0;
 	unsigned int i, some;
 
 	for (i = 0; i < hash_table_buckets(&record_table); i++) {
+		if (!(i % 1024))
+			cond_resched();
 		if (hlist_empty(&record_table.heads[i]))
 			continue;
 		do {
@@ -496,12 +491,7 @@ u64 umacct_record_drop(bool uvm)
 	return dropped;
 }
 
-/**
- * umacct_record_init() - make the table and the stock
- *
- * Context: module initialisation.
- * Return: 0 or an error.
- */
+/* Makes the table and the stock. */
 int umacct_record_init(void)
 {
 	int err = umacct_hash_table_init(&record_table, BYTES_PER_BUCKET);
@@ -519,11 +509,7 @@ int umacct_record_init(void)
 	return 0;
 }
 
-/**
- * umacct_record_exit() - undo umacct_record_init(); there are no records any more
- *
- * Context: module exit.
- */
+/* Undoes umacct_record_init(); there are no records any more. */
 void umacct_record_exit(void)
 {
 	struct record *record;

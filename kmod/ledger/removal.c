@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The removal of cgroups. There is no notifier for modules; the tracepoint
- * cgroup_rmdir comes when a cgroup is offline for good. On a kernel without it,
- * the accounts are looked through before a reader is told of them.
+ * cgroup_rmdir comes when a cgroup is offline for good.
  */
 #include <linux/cgroup.h>
 #include <linux/rcupdate.h>
@@ -10,23 +9,20 @@
 #include <linux/tracepoint.h>
 
 #include "ledger/account.h"
+#include "ledger/base.h"
 #include "ledger/client.h"
-#include "ledger/lock.h"
-#include "ledger/removal.h"
-#include "ledger/work.h"
 
 static struct tracepoint *rmdir_tracepoint;
 static struct work_struct __rcu *follower;
 
-static void look_work_fn(struct work_struct *work);
-static DECLARE_WORK(look_work, look_work_fn);
-
 /*
  * The account of a removed cgroup, freed unless it is referenced. Its settings go; what it holds is
- * its nearest online ancestor's from now on.
+ * its nearest online ancestor's from now on. Returns whether hooks may have been armed for it.
  */
-static void account_offline_locked(struct account *account)
+static bool account_offline_locked(struct account *account)
 {
+	const bool hooked = account->settings.view ||
+			    account->settings.charge == UMACCT_CHARGE_ON;
 	struct account *to;
 
 	lockdep_assert_held(&umacct_ledger_lock);
@@ -44,18 +40,6 @@ static void account_offline_locked(struct account *account)
 	to = account_nearest_online(account);
 	to->booked_local += account->booked_local;
 	to->clients += account->clients;
-	account_put(account);
-}
-
-/* Return: whether hooks may have been armed for it. */
-static bool offline_locked(struct account *account)
-{
-	const struct account_settings *settings = &account->settings;
-	bool hooked = settings->view || settings->charge == UMACCT_CHARGE_ON;
-
-	/* Its clients hold it. */
-	account_hold(account);
-	account_offline_locked(account);
 	umacct_client_offline_locked(account);
 	account_put(account);
 	return hooked;
@@ -72,11 +56,9 @@ static void tell_follower(void)
 	rcu_read_unlock();
 }
 
-/**
- * umacct_removal_follow() - have work done when settings that hooks serve went with a cgroup
- * @work: the work, or NULL for none; what was set before is not queued after return
- *
- * Context: may sleep; by one at a time.
+/*
+ * Has work done, or none, when settings that hooks serve went with a cgroup. What was set before is
+ * not queued after return. May sleep; by one at a time.
  */
 void umacct_removal_follow(struct work_struct *work)
 {
@@ -101,7 +83,7 @@ static void cgroup_removed(void *data, struct cgroup *cgrp, const char *path)
 	raw_spin_lock_irqsave(&umacct_ledger_lock, flags);
 	account = umacct_account_find_locked(cgroup_id(cgrp));
 	if (account)
-		hooked = offline_locked(account);
+		hooked = account_offline_locked(account);
 	raw_spin_unlock_irqrestore(&umacct_ledger_lock, flags);
 	if (hooked)
 		tell_follower();
@@ -113,88 +95,19 @@ static void match_tracepoint(struct tracepoint *tp, void *data)
 		rmdir_tracepoint = tp;
 }
 
-static bool cgroup_exists(u64 id)
-{
-	struct cgroup *cgrp = cgroup_get_from_id(id);
-
-	if (IS_ERR(cgrp))
-		return false;
-	cgroup_put(cgrp);
-	return true;
-}
-
-/* A worker is in the initial cgroup namespace. */
-static void look_work_fn(struct work_struct *work)
-{
-	struct account *account;
-	bool hooked = false;
-	u64 seq = 0, id;
-
-	for (;; cond_resched()) {
-		raw_spin_lock_irq(&umacct_ledger_lock);
-		account = umacct_account_after_locked(seq);
-		if (account) {
-			seq = account->row.seq;
-			id = account->id;
-		}
-		raw_spin_unlock_irq(&umacct_ledger_lock);
-		if (!account)
-			break;
-		if (cgroup_exists(id))
-			continue;
-		raw_spin_lock_irq(&umacct_ledger_lock);
-		account = umacct_account_find_locked(id);
-		if (account && account->parent)
-			hooked |= offline_locked(account);
-		raw_spin_unlock_irq(&umacct_ledger_lock);
-	}
-	if (hooked)
-		tell_follower();
-}
-
-/**
- * umacct_removal_refresh() - see to it that removed cgroups are not shown
- *
- * Context: may sleep; umacct_ledger_lock not held.
- */
-void umacct_removal_refresh(void)
-{
-	if (rmdir_tracepoint)
-		return;
-	queue_work(umacct_ledger_work, &look_work);
-	flush_work(&look_work);
-}
-
-/**
- * umacct_removal_init() - follow the removal of cgroups
- *
- * Context: module initialisation.
- * Return: 0 or an error.
- */
+/* Follows the removal of cgroups. */
 int umacct_removal_init(void)
 {
-	int err;
-
 	for_each_kernel_tracepoint(match_tracepoint, NULL);
 	if (!rmdir_tracepoint) {
-		pr_warn("this kernel has no tracepoint cgroup_rmdir: removed cgroups are noticed at the next request\n");
-		return 0;
+		pr_err("this kernel has no tracepoint cgroup_rmdir, and so does not report removed cgroups\n");
+		return -ENODEV;
 	}
-	err = tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
-	umacct_account_removal_is_traced = !err;
-	return err;
+	return tracepoint_probe_register(rmdir_tracepoint, cgroup_removed, NULL);
 }
 
-/**
- * umacct_removal_exit() - undo umacct_removal_init()
- *
- * Context: module exit.
- */
 void umacct_removal_exit(void)
 {
-	if (rmdir_tracepoint) {
-		tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
-		tracepoint_synchronize_unregister();
-	}
-	cancel_work_sync(&look_work);
+	tracepoint_probe_unregister(rmdir_tracepoint, cgroup_removed, NULL);
+	tracepoint_synchronize_unregister();
 }

@@ -6,25 +6,7 @@
 
 #include <umacct.h>
 
-/**
- * struct account_settings - what an administrator asks for
- * @soft: bytes or UMACCT_UNLIMITED
- * @hard: bytes or UMACCT_UNLIMITED
- * @keep: bytes that are kept from others until they are used, 0 for none
- * @throttle_ns: longest delay of one system call above @soft, 0 for none
- * @charge: have the kernel charge what is allocated? An enum umacct_charge_mode
- * @view: see UMACCT_A_ACCOUNT_VIEW
- */
-struct account_settings {
-	u64 soft;
-	u64 hard;
-	u64 keep;
-	u32 throttle_ns;
-	u8 charge;
-	bool view;
-};
-
-/* What can be set on an account, one by one. */
+/* Settings of an account. */
 enum setting_id {
 	SETTING_SOFT,
 	SETTING_HARD,
@@ -36,18 +18,38 @@ enum setting_id {
 };
 
 /**
- * struct setting - where a setting is, and when it asks for something
+ * struct account_settings - what an administrator asks for
+ * @soft: bytes or UMACCT_UNLIMITED
+ * @hard: bytes or UMACCT_UNLIMITED
+ * @keep: bytes that are kept from others until they are used, 0 for none
+ * @throttle_ns: longest delay of one system call above @soft, 0 for none
+ * @view: see UMACCT_A_ACCOUNT_VIEW
+ * @charge: have the kernel charge what is allocated? An enum umacct_charge_mode
+ * @values: all of these, by enum setting_id
+ */
+struct account_settings {
+	union {
+		struct {
+			u64 soft;
+			u64 hard;
+			u64 keep;
+			u64 throttle_ns;
+			u64 view;
+			u64 charge;
+		};
+		u64 values[NR_SETTINGS];
+	};
+};
+
+/**
+ * struct setting - when a setting asks for something
  * @attr: its UMACCT_A_ACCOUNT_*
- * @offset: in struct account_settings
- * @size: there
  * @asks_from: the smallest value that asks for something to be done
  * @asks_to: the largest
  * @nr_asking: where the accounts that ask are counted; NULL for nowhere
  */
 struct setting {
 	u16 attr;
-	u8 offset;
-	u8 size;
 	u64 asks_from;
 	u64 asks_to;
 	u32 *nr_asking;
@@ -93,8 +95,6 @@ struct settings {
 
 extern struct settings umacct_settings;
 
-u64 umacct_setting_read(const struct account_settings *of, enum setting_id id);
-void umacct_setting_write(struct account_settings *of, enum setting_id id, u64 value);
 bool umacct_setting_asks(enum setting_id id, u64 value);
 void umacct_settings_count_locked(const struct account_settings *of, int by);
 void umacct_settings_set_reserve_locked(u64 bytes);

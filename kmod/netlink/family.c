@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The generic netlink family: what it takes and who answers. include/umacct.h
+ * The generic netlink family: its requests and their handlers. include/umacct.h
  * describes it.
  */
 #include <net/genetlink.h>
@@ -8,14 +8,13 @@
 #include <umacct.h>
 
 #include "compat.h"
-#include "ledger/event.h"
+#include "ledger/account.h"
 #include "netlink/family.h"
-#include "netlink/get.h"
 #include "netlink/message.h"
 #include "netlink/policy.h"
-#include "netlink/set.h"
+#include "netlink/request.h"
 
-/* Of those without a policy the kernel refuses every attribute: see resv_start_op. */
+/* The kernel refuses every attribute of operations without a policy: see resv_start_op. */
 static const struct genl_ops ops[] = {
 	{
 		.cmd = UMACCT_CMD_STATUS_GET,
@@ -60,13 +59,9 @@ static const struct genl_multicast_group groups[] = {
 	{ .name = UMACCT_MCGRP_EVENTS, .flags = UMACCT_MCAST_ADMIN },
 };
 
-/**
- * umacct_family_send_event() - tell the listeners
- * @event: what happened
- *
- * Context: may sleep.
- * Return: 0, or an error if it can't be told, or if a listener that wants this to be
- *	known (NETLINK_BROADCAST_ERROR) has no room for it.
+/*
+ * Tells the listeners. Returns 0, or an error if it can't be sent, or if a listener that wants this
+ * to be known (NETLINK_BROADCAST_ERROR) has no room for it. May sleep.
  */
 int umacct_family_send_event(const struct event *event)
 {
@@ -95,12 +90,7 @@ int umacct_family_send_event(const struct event *event)
  * module, and load it again after rmmod. That is root's to decide: it hooks the driver.
  */
 
-/**
- * umacct_family_init() - offer the family
- *
- * Context: module initialisation.
- * Return: 0 or an error; -EEXIST if another copy of this module offers it.
- */
+/* Offers the family. Returns -EEXIST if another copy of this module offers it. */
 int umacct_family_init(void)
 {
 	int err = umacct_message_init();
@@ -120,11 +110,7 @@ int umacct_family_init(void)
 	return err;
 }
 
-/**
- * umacct_family_exit() - withdraw the family
- *
- * Context: module exit. On return nobody is inside a request.
- */
+/* Withdraws the family. On return no task is inside a request. */
 void umacct_family_exit(void)
 {
 	genl_unregister_family(&umacct_message_family);

@@ -6,11 +6,9 @@
 #include <umacct.h>
 
 #include "ledger/account.h"
-#include "ledger/available.h"
 #include "ledger/client.h"
-#include "ledger/event.h"
 #include "ledger/ledger.h"
-#include "ledger/reserve.h"
+#include "ledger/limit.h"
 #include "netlink/numbers.h"
 
 static __always_inline int
@@ -75,6 +73,7 @@ put_account_figures(struct sk_buff *skb, const struct account *a, const struct h
 		{ UMACCT_A_ACCOUNT_METADATA, a->metadata },
 		{ UMACCT_A_ACCOUNT_KEEP, a->settings.keep },
 		{ UMACCT_A_ACCOUNT_FAILED, a->failed },
+		{ UMACCT_A_ACCOUNT_PINNED, a->pinned },
 	};
 
 	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_ACCOUNT_PAD))
@@ -102,6 +101,7 @@ put_client_figures(struct sk_buff *skb, const struct client *c, const struct hel
 		{ UMACCT_A_CLIENT_ALLOCS, c->allocs },
 		{ UMACCT_A_CLIENT_FREES, c->frees },
 		{ UMACCT_A_CLIENT_METADATA, c->metadata },
+		{ UMACCT_A_CLIENT_PINNED, c->pinned },
 	};
 
 	if (put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_CLIENT_PAD))

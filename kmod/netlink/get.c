@@ -13,10 +13,9 @@
 #include "ledger/account.h"
 #include "ledger/client.h"
 #include "ledger/ledger.h"
-#include "ledger/read.h"
-#include "netlink/get.h"
 #include "netlink/message.h"
 #include "netlink/reader.h"
+#include "netlink/request.h"
 
 static int put_status(struct sk_buff *skb, struct genl_info *info, const struct reader *reader)
 {
@@ -98,7 +97,6 @@ int umacct_nl_account_get_doit(struct sk_buff *request, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "an account id is needed");
 		return -EINVAL;
 	}
-	umacct_ledger_refresh();
 	reader = umacct_reader_alloc(request);
 	skb = genlmsg_new(MESSAGE_SIZE, GFP_KERNEL);
 	if (!reader || !skb) {
@@ -115,14 +113,12 @@ int umacct_nl_account_get_doit(struct sk_buff *request, struct genl_info *info)
 	if (err == -ENOENT) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[UMACCT_A_ACCOUNT_ID],
 				    "this cgroup never held driver memory and has no limit");
-		goto err;
 	} else if (err == -EPERM) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[UMACCT_A_ACCOUNT_ID],
 				    "not in your cgroup's subtree");
-		goto err;
-	} else if (err) {
-		goto err;
 	}
+	if (err)
+		goto err;
 	genlmsg_end(skb, hdr);
 	umacct_reader_free(reader);
 	return genlmsg_reply(skb, info);
@@ -147,7 +143,6 @@ static int dump_start(struct netlink_callback *cb, int subtree_attr)
 	if (subtree)
 		reader->subtree = nla_get_u64(subtree);
 	*(struct reader **)cb->ctx = reader;
-	umacct_ledger_refresh();
 	return 0;
 }
 
@@ -171,31 +166,31 @@ int umacct_nl_get_done(struct netlink_callback *cb)
 	return 0;
 }
 
-static void *dump_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
-{
-	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			   &umacct_message_family, NLM_F_MULTI, cmd);
-}
-
-/*
- * Returns false if the row didn't fit: the next part of the dump begins with it. A cancelled
- * message would lose NLM_F_DUMP_INTR.
- */
-static bool dump_row_end(struct sk_buff *skb, struct netlink_callback *cb, void *hdr, int err)
-{
-	if (err) {
-		genlmsg_cancel(skb, hdr);
-		return false;
-	}
-	genl_dump_check_consistent(cb, hdr);
-	genlmsg_end(skb, hdr);
-	return true;
-}
-
 struct dump {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
 };
+
+static void *dump_row(struct dump *dump, u8 cmd)
+{
+	return genlmsg_put(dump->skb, NETLINK_CB(dump->cb->skb).portid, dump->cb->nlh->nlmsg_seq,
+			   &umacct_message_family, NLM_F_MULTI, cmd);
+}
+
+/*
+ * Returns an error if the row didn't fit: the next part of the dump begins with it. A cancelled
+ * message would lose NLM_F_DUMP_INTR.
+ */
+static int dump_row_end(struct dump *dump, void *hdr, int err)
+{
+	if (err) {
+		genlmsg_cancel(dump->skb, hdr);
+		return err;
+	}
+	genl_dump_check_consistent(dump->cb, hdr);
+	genlmsg_end(dump->skb, hdr);
+	return 0;
+}
 
 static int put_account_row(const struct account *account, void *arg)
 {
@@ -205,11 +200,10 @@ static int put_account_row(const struct account *account, void *arg)
 
 	if (!umacct_reader_asks_for(reader, account))
 		return 0;
-	hdr = dump_row(dump->skb, dump->cb, UMACCT_CMD_ACCOUNT_GET);
-	if (!hdr || !dump_row_end(dump->skb, dump->cb, hdr,
-				  umacct_message_put_account(dump->skb, reader, account)))
+	hdr = dump_row(dump, UMACCT_CMD_ACCOUNT_GET);
+	if (!hdr)
 		return -EMSGSIZE;
-	return 0;
+	return dump_row_end(dump, hdr, umacct_message_put_account(dump->skb, reader, account));
 }
 
 static int put_client_row(const struct client *client, const struct account *account, void *arg)
@@ -221,51 +215,41 @@ static int put_client_row(const struct client *client, const struct account *acc
 	if ((reader->exiting && !umacct_client_is_exiting(client)) ||
 	    !umacct_reader_asks_for(reader, account))
 		return 0;
-	hdr = dump_row(dump->skb, dump->cb, UMACCT_CMD_CLIENT_GET);
-	if (!hdr || !dump_row_end(dump->skb, dump->cb, hdr,
-				  umacct_message_put_client(dump->skb, reader, client, account)))
+	hdr = dump_row(dump, UMACCT_CMD_CLIENT_GET);
+	if (!hdr)
 		return -EMSGSIZE;
-	return 0;
-}
-
-/*
- * One row at a time. Both return 1 if there was a row, whether or not the reader may see it,
- * 0 if there is none left, and -EMSGSIZE if it doesn't fit.
- */
-static int dump_account(struct dump *dump)
-{
-	/* The generation of the message that ends the dump is looked at, too. */
-	return umacct_read_next_account(&dump_reader(dump->cb)->cursor, &dump->cb->seq,
-					put_account_row, dump);
-}
-
-static int dump_client(struct dump *dump)
-{
-	return umacct_read_next_client(&dump_reader(dump->cb)->cursor, put_client_row, dump);
+	return dump_row_end(dump, hdr,
+			    umacct_message_put_client(dump->skb, reader, client, account));
 }
 
 /* Rows to look at before other tasks may run. */
 #define ROWS_AT_A_TIME	128
 
-static int dump_rows(struct sk_buff *skb, struct netlink_callback *cb,
-		     int (*dump_one)(struct dump *dump))
+/* Rescheduling after each row would make interrupted dumps the rule. */
+static void after_row(unsigned int *rows)
 {
-	struct dump dump = { .skb = skb, .cb = cb };
-	unsigned int rows = 0;
-
-	/* Rescheduling after each row would make interrupted dumps the rule. */
-	while (dump_one(&dump) > 0)
-		if (!(++rows % ROWS_AT_A_TIME))
-			cond_resched();
-	return skb->len;
+	if (!(++*rows % ROWS_AT_A_TIME))
+		cond_resched();
 }
 
 int umacct_nl_account_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return dump_rows(skb, cb, dump_account);
+	u64 *cursor = &dump_reader(cb)->cursor;
+	unsigned int rows = 0;
+
+	/* The generation of the message that ends the dump is looked at, too. */
+	while (umacct_read_next_account(cursor, &cb->seq, put_account_row,
+					&(struct dump) { skb, cb }) > 0)
+		after_row(&rows);
+	return skb->len;
 }
 
 int umacct_nl_client_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return dump_rows(skb, cb, dump_client);
+	u64 *cursor = &dump_reader(cb)->cursor;
+	unsigned int rows = 0;
+
+	while (umacct_read_next_client(cursor, put_client_row, &(struct dump) { skb, cb }) > 0)
+		after_row(&rows);
+	return skb->len;
 }

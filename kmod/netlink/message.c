@@ -12,13 +12,10 @@
 
 #include "compat.h"
 #include "hooks/driver.h"
-#include "hooks/possible.h"
-#include "hooks/table.h"
+#include "hooks/hook.h"
 #include "ledger/account.h"
 #include "ledger/client.h"
-#include "ledger/event.h"
 #include "ledger/ledger.h"
-#include "ledger/read.h"
 #include "ledger/settings.h"
 #include "memcg.h"
 #include "netlink/figures.h"
@@ -51,14 +48,9 @@ static int put_memory(struct sk_buff *skb, const struct account *a)
 	return 0;
 }
 
-/**
- * umacct_message_put_account() - the attributes of an account
- * @skb: the message
- * @reader: the reader that asks
- * @a: the account; account_update_locked() was called for it
- *
- * Context: umacct_ledger_lock held.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
+/*
+ * Puts the attributes of an account, for which account_update_locked() was called. Under
+ * umacct_ledger_lock. Like all that put something, it returns 0, or -EMSGSIZE if it doesn't fit.
  */
 int umacct_message_put_account(struct sk_buff *skb, const struct reader *reader,
 			       const struct account *a)
@@ -80,22 +72,13 @@ int umacct_message_put_account(struct sk_buff *skb, const struct reader *reader,
 	return put_memory(skb, a);
 }
 
-/**
- * umacct_message_put_client() - the attributes of a client
- * @skb: the message
- * @reader: the reader that asks
- * @c: the client
- * @account: whom it counts for
- *
- * Context: umacct_ledger_lock held.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
- */
+/* Puts the attributes of a client that counts for @account. Under umacct_ledger_lock. */
 int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
 			      const struct client *c, const struct account *account)
 {
 	struct held held;
 
-	umacct_client_held_locked(c, &held);
+	held_read(&held, c->booked, c->booked_charged, &c->managed);
 	if (put_client_figures(skb, c, &held, account) ||
 	    nla_put_u32(skb, UMACCT_A_CLIENT_PID, pid_nr_ns(c->pid, reader->pids)) ||
 	    nla_put_string(skb, UMACCT_A_CLIENT_COMM, c->comm) ||
@@ -107,124 +90,77 @@ int umacct_message_put_client(struct sk_buff *skb, const struct reader *reader,
 	return 0;
 }
 
-/**
- * struct label - a hook's row in a status, but for what changes
- * @size: of all of it
- * @state: where the hook's state is in it
- * @row: the nest, with its name, its symbol, whether it is required, its state and its calls
- *
- * A status has a row for each hook: one is copied, which takes less than to put its
- * attributes one by one.
+/*
+ * The row of each hook in a status, in the order of umacct_hooks, with all but its state, its calls
+ * and its reason: to copy one takes less than to put its attributes one by one.
  */
-struct label {
-	unsigned int size;
-	unsigned int state;
-	struct nlattr *row;
-};
+static struct sk_buff *rows;
 
-/* In the order of umacct_hooks. */
-static struct label *labels;
-static size_t labels_size;
-
-/* Zeroes, if @data is NULL. Returns where the data is. */
-static unsigned int label_add(struct label *label, u16 type, const void *data, unsigned int size)
+/* Appends a hook's row. Its calls are last, unpadded: processors that umacct is for read them so. */
+static int row_make(const struct hook *hook)
 {
-	struct nlattr *attr = (void *)label->row + label->size;
+	struct nlattr *row = nla_nest_start(rows, UMACCT_A_STATUS_HOOK);
 
-	attr->nla_type = type;
-	attr->nla_len = nla_attr_size(size);
-	if (data)
-		memcpy(nla_data(attr), data, size);
-	label->size += nla_total_size(size);
-	return nla_data(attr) - (void *)label->row;
+	if (!row || nla_put_string(rows, UMACCT_A_HOOK_NAME, hook->name) ||
+	    nla_put_string(rows, UMACCT_A_HOOK_SYMBOL, hook->probe.symbol) ||
+	    (hook->required && nla_put_flag(rows, UMACCT_A_HOOK_REQUIRED)) ||
+	    nla_put_u32(rows, UMACCT_A_HOOK_STATE, 0) ||
+	    nla_put(rows, UMACCT_A_HOOK_CALLS, sizeof(u64), &(u64) { 0 }))
+		return -ENOMEM;
+	nla_nest_end(rows, row);
+	return 0;
 }
 
-static bool label_make(struct label *label, const struct hook *hook)
-{
-	const unsigned int name = strlen(hook->name) + 1, symbol = strlen(hook->probe.symbol) + 1;
-
-	label->row = kzalloc(nla_total_size(nla_total_size(name) + nla_total_size(symbol) +
-					    nla_total_size(0) + nla_total_size(sizeof(u32)) +
-					    nla_total_size(sizeof(u64))), GFP_KERNEL);
-	if (!label->row)
-		return false;
-	label_add(label, UMACCT_A_STATUS_HOOK | NLA_F_NESTED, NULL, 0);
-	label_add(label, UMACCT_A_HOOK_NAME, hook->name, name);
-	label_add(label, UMACCT_A_HOOK_SYMBOL, hook->probe.symbol, symbol);
-	if (hook->required)
-		label_add(label, UMACCT_A_HOOK_REQUIRED, NULL, 0);
-	label->state = label_add(label, UMACCT_A_HOOK_STATE, NULL, sizeof(u32));
-	/* Processors that umacct is for read numbers wherever they are: no padding before it. */
-	label_add(label, UMACCT_A_HOOK_CALLS, NULL, sizeof(u64));
-	return true;
-}
-
-/**
- * umacct_message_exit() - undo umacct_message_init()
- *
- * Context: may sleep; nobody asks for the status any more.
- */
+/* Undoes umacct_message_init(), when there are no requests for the status any more. */
 void umacct_message_exit(void)
 {
-	unsigned int i;
-
-	for (i = 0; labels && i < umacct_nr_hooks; i++)
-		kfree(labels[i].row);
-	kfree(labels);
-	labels = NULL;
+	kfree_skb(rows);
 }
 
-/**
- * umacct_message_init() - make what doesn't change in a status
- *
- * Context: module initialisation.
- * Return: 0 or -ENOMEM.
- */
+/* Makes what doesn't change in a status. Returns 0 or -ENOMEM. */
 int umacct_message_init(void)
 {
-	unsigned int i;
+	struct hook *hook;
 
-	labels = kcalloc(umacct_nr_hooks, sizeof(*labels), GFP_KERNEL);
-	for (i = 0; labels && i < umacct_nr_hooks; i++) {
-		if (label_make(&labels[i], umacct_hooks[i]))
-			labels_size += labels[i].size;
-		else
+	rows = alloc_skb(SKB_WITH_OVERHEAD(SZ_16K), GFP_KERNEL);
+	if (!rows)
+		return -ENOMEM;
+	for_each_hook(hook) {
+		if (row_make(hook)) {
 			umacct_message_exit();
+			return -ENOMEM;
+		}
 	}
-	return labels ? 0 : -ENOMEM;
+	return 0;
 }
 
-/**
- * umacct_message_status_size() - room for a status
- *
- * Context: any.
- * Return: bytes; too few only if many hooks have a reason.
- */
+/* Room for a status; too little only if many hooks have a reason. */
 size_t umacct_message_status_size(void)
 {
-	return SZ_1K + labels_size;
+	return SZ_1K + rows->len;
 }
 
-/* Counts are for readers that may see all. */
-static int put_hook(struct sk_buff *skb, const struct reader *reader, unsigned int at)
+/* Counts are for readers that may see all. @row: what doesn't change of it. */
+static int put_hook(struct sk_buff *skb, const struct reader *reader, const struct hook *hook,
+		    const struct nlattr *row)
 {
 	const unsigned int calls_size = nla_total_size(sizeof(u64));
-	const struct hook *hook = umacct_hooks[at];
-	const struct label *label = &labels[at];
 	const u64 calls = umacct_probe_calls(&hook->probe);
-	const u64 missed = umacct_probe_missed(&hook->probe);
-	void *row = skb_tail_pointer(skb);
+	const u64 missed = probe_missed(&hook->probe);
+	void *start, *end;
 
-	if (nla_append(skb, label->size - (reader->all ? 0 : calls_size), label->row))
+	if (unlikely(skb_tailroom(skb) < row->nla_len))
 		return -EMSGSIZE;
-	*(u32 *)(row + label->state) = hook->state;
+	start = skb_put_data(skb, row, row->nla_len - (reader->all ? 0 : calls_size));
+	end = start + row->nla_len;
+	*(u32 *)(end - calls_size - sizeof(u32)) = hook->state;
 	if (reader->all)
-		memcpy(row + label->size - sizeof(calls), &calls, sizeof(calls));
+		memcpy(end - sizeof(calls), &calls, sizeof(calls));
 	if ((hook->reason[0] && nla_put_string(skb, UMACCT_A_HOOK_REASON, hook->reason)) ||
 	    (reader->all && missed &&
 	     nla_put_u64_64bit(skb, UMACCT_A_HOOK_MISSED, missed, UMACCT_A_HOOK_PAD)))
 		return -EMSGSIZE;
-	nla_nest_end(skb, row);
+	nla_nest_end(skb, start);
 	return 0;
 }
 
@@ -243,37 +179,20 @@ static u32 status_flags(const char *charge_why, const char *unenforced)
 {
 	const struct driver_profile *profile = driver_profile(HOOK_NVIDIA);
 	const char *view_why;
-	u32 flags = 0;
 
-	if (umacct_memcg_on_v2())
-		flags |= UMACCT_STATUS_MEMCG_V2;
-	if (umacct_kmem_online())
-		flags |= UMACCT_STATUS_KMEM;
-	if (READ_ONCE(profile->native_charge))
-		flags |= UMACCT_STATUS_NATIVE_CHARGE;
-	if (profile->page_pools)
-		flags |= UMACCT_STATUS_PAGE_POOLS;
-	if (!charge_why)
-		flags |= UMACCT_STATUS_CHARGE_READY;
-	if (umacct_view_possible(&view_why))
-		flags |= UMACCT_STATUS_VIEW_READY;
-	/* Whether there are any, not how many. */
-	if (data_race(cgrp_dfl_root.cgrp.nr_descendants))
-		flags |= UMACCT_STATUS_CGROUP_V2;
-	if (umacct_probe_selftest())
-		flags |= UMACCT_STATUS_SELFTEST;
-	if (unenforced)
-		flags |= UMACCT_STATUS_UNENFORCED;
-	return flags;
+	return (umacct_memcg_on_v2() ? UMACCT_STATUS_MEMCG_V2 : 0) |
+	       (umacct_kmem_online() ? UMACCT_STATUS_KMEM : 0) |
+	       (READ_ONCE(profile->native_charge) ? UMACCT_STATUS_NATIVE_CHARGE : 0) |
+	       (profile->page_pools ? UMACCT_STATUS_PAGE_POOLS : 0) |
+	       (!charge_why ? UMACCT_STATUS_CHARGE_READY : 0) |
+	       (umacct_view_possible(&view_why) ? UMACCT_STATUS_VIEW_READY : 0) |
+	       /* Whether there are any, not how many. */
+	       (data_race(cgrp_dfl_root.cgrp.nr_descendants) ? UMACCT_STATUS_CGROUP_V2 : 0) |
+	       (umacct_probe_selftest() ? UMACCT_STATUS_SELFTEST : 0) |
+	       (unenforced ? UMACCT_STATUS_UNENFORCED : 0);
 }
 
-/**
- * umacct_message_put_pools() - what the driver's pools hold, as an attribute of a status
- * @skb: the message
- *
- * Context: may sleep.
- * Return: 0, also if it isn't known, or -EMSGSIZE if it doesn't fit.
- */
+/* Puts what the driver's pools hold into a status, if it is known. May sleep. */
 int umacct_message_put_pools(struct sk_buff *skb)
 {
 	u64 bytes;
@@ -297,12 +216,13 @@ static int read_sums(const struct account *account, void *arg)
 }
 
 /*
- * What a view changes of /proc/meminfo, as it is: a view changes what the kernel's functions
+ * The real figures of /proc/meminfo that views change: a view changes what the kernel's functions
  * say only for those of their callers that answer user space, and this is none of them.
  */
 static int put_memory_of_machine(struct sk_buff *skb)
 {
 	unsigned long reclaimable = global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
+	unsigned long kreclaimable = reclaimable + global_node_page_state(NR_KERNEL_MISC_RECLAIMABLE);
 	long cached = global_node_page_state(NR_FILE_PAGES);
 	struct sysinfo info = { };
 
@@ -312,34 +232,21 @@ static int put_memory_of_machine(struct sk_buff *skb)
 	cached -= global_node_page_state(NR_SWAPCACHE);
 #endif
 	{
-		const struct u64_attr pages[] = {
-			{ UMACCT_A_STATUS_MEMORY_TOTAL, info.totalram },
-			{ UMACCT_A_STATUS_MEMORY_FREE, info.freeram },
-			{ UMACCT_A_STATUS_MEMORY_AVAILABLE, si_mem_available() },
-			{ UMACCT_A_STATUS_MEMORY_BUFFERS, info.bufferram },
-			{ UMACCT_A_STATUS_MEMORY_CACHED, max(cached, 0L) },
-			{ UMACCT_A_STATUS_MEMORY_SRECLAIMABLE, reclaimable },
-			{ UMACCT_A_STATUS_MEMORY_KRECLAIMABLE,
-			  reclaimable + global_node_page_state(NR_KERNEL_MISC_RECLAIMABLE) },
+		const struct u64_attr numbers[] = {
+			{ UMACCT_A_STATUS_MEMORY_TOTAL, (u64)info.totalram << PAGE_SHIFT },
+			{ UMACCT_A_STATUS_MEMORY_FREE, (u64)info.freeram << PAGE_SHIFT },
+			{ UMACCT_A_STATUS_MEMORY_AVAILABLE, (u64)si_mem_available() << PAGE_SHIFT },
+			{ UMACCT_A_STATUS_MEMORY_BUFFERS, (u64)info.bufferram << PAGE_SHIFT },
+			{ UMACCT_A_STATUS_MEMORY_CACHED, (u64)max(cached, 0L) << PAGE_SHIFT },
+			{ UMACCT_A_STATUS_MEMORY_SRECLAIMABLE, (u64)reclaimable << PAGE_SHIFT },
+			{ UMACCT_A_STATUS_MEMORY_KRECLAIMABLE, (u64)kreclaimable << PAGE_SHIFT },
 		};
-		size_t i;
 
-		for (i = 0; i < ARRAY_SIZE(pages); i++)
-			if (nla_put_u64_64bit(skb, pages[i].type, pages[i].value << PAGE_SHIFT,
-					      UMACCT_A_STATUS_PAD))
-				return -EMSGSIZE;
+		return put_u64s(skb, numbers, ARRAY_SIZE(numbers), UMACCT_A_STATUS_PAD);
 	}
-	return 0;
 }
 
-/**
- * umacct_message_put_totals() - sums, as attributes of a status
- * @skb: the message
- * @reader: the reader that asks; gets sums of what it may see
- *
- * Context: umacct_ledger_lock not held.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
- */
+/* Puts sums into a status: of what the reader may see. */
 int umacct_message_put_totals(struct sk_buff *skb, const struct reader *reader)
 {
 	struct ledger_totals totals = {};
@@ -347,7 +254,7 @@ int umacct_message_put_totals(struct sk_buff *skb, const struct reader *reader)
 	if (reader->all)
 		umacct_ledger_read_totals(&totals);
 	else if (reader->own)
-		/* Of what it may see all of; the rest stays 0 and is not put. */
+		/* Fills in what the reader may see of all accounts; the rest stays 0 and is not put. */
 		umacct_read_account(reader->own, read_sums, &totals);
 	if (put_status_figures(skb, &totals, reader->all))
 		return -EMSGSIZE;
@@ -356,20 +263,14 @@ int umacct_message_put_totals(struct sk_buff *skb, const struct reader *reader)
 	return put_memory_of_machine(skb) ?: umacct_message_put_pools(skb);
 }
 
-/**
- * umacct_message_put_driver() - the driver and the hooks, as attributes of a status
- * @skb: the message
- * @reader: the reader that asks
- *
- * Context: may sleep.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
- */
+/* Puts the driver and the hooks into a status. May sleep. */
 int umacct_message_put_driver(struct sk_buff *skb, const struct reader *reader)
 {
 	const struct driver_profile *profile, *uvm;
+	const struct nlattr *row = (const void *)rows->data;
 	const char *why = NULL, *unenforced, *reason;
 	int err = -EMSGSIZE;
-	unsigned int i;
+	struct hook *hook;
 	u32 flags;
 
 	umacct_hook_lock();
@@ -389,23 +290,20 @@ int umacct_message_put_driver(struct sk_buff *skb, const struct reader *reader)
 	    nla_put_u32(skb, UMACCT_A_STATUS_FLAGS, flags) ||
 	    (why && nla_put_string(skb, UMACCT_A_STATUS_CHARGE_REASON, why)))
 		goto out;
-	for (i = 0; i < umacct_nr_hooks; i++)
-		if (umacct_hook_applies(umacct_hooks[i]) && put_hook(skb, reader, i))
+	for_each_hook(hook) {
+		if (umacct_hook_applies(hook) && put_hook(skb, reader, hook, row))
 			goto out;
+		row = (const void *)row + row->nla_len;
+	}
 	err = 0;
 out:
 	umacct_hook_unlock();
 	return err;
 }
 
-/**
- * umacct_message_put_enforcement() - does what was set have an effect?
- * @skb: the message
- * @state_attr: number of the attribute for the driver's state
- * @reason_attr: number of the attribute for why not
- *
- * Context: may sleep.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
+/*
+ * Puts whether what was set has an effect: the driver's state, and a reason if it has none. May
+ * sleep.
  */
 int umacct_message_put_enforcement(struct sk_buff *skb, int state_attr, int reason_attr)
 {
@@ -421,12 +319,7 @@ int umacct_message_put_enforcement(struct sk_buff *skb, int state_attr, int reas
 	return err;
 }
 
-/**
- * umacct_message_event_size() - room for the attributes of an event
- * @event: what happened
- *
- * Context: any.
- */
+/* Room for the attributes of an event. */
 size_t umacct_message_event_size(const struct event *event)
 {
 	const struct account *limit = event->what.limit_account;
@@ -435,14 +328,7 @@ size_t umacct_message_event_size(const struct event *event)
 	return SZ_512 + strlen(event->account->path) + (limit ? strlen(limit->path) : 0);
 }
 
-/**
- * umacct_message_put_event() - the attributes of an event
- * @skb: the message
- * @event: what happened
- *
- * Context: any.
- * Return: 0, or -EMSGSIZE if it doesn't fit.
- */
+/* Puts the attributes of an event. */
 int umacct_message_put_event(struct sk_buff *skb, const struct event *event)
 {
 	const struct account *limit = event->what.limit_account;

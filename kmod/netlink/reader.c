@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which accounts a reader may see, and under which names. It is decided once, at the start of a
+ * The accounts that a reader may see, and their names for it. It is decided once, at the start of a
  * request, and carried through a dump: later parts of a dump may run in another
  * task.
  */
@@ -15,7 +15,7 @@
 #include "netlink/reader.h"
 
 /*
- * Who may read every file may read every account, too: so that what only reads, as an
+ * A reader of every file may read every account, too, so that a program which only reads, as an
  * exporter of metrics, needs no capability that could change anything.
  */
 static bool may_see_all(const struct sk_buff *request)
@@ -24,13 +24,7 @@ static bool may_see_all(const struct sk_buff *request)
 	       netlink_capable(request, CAP_DAC_READ_SEARCH);
 }
 
-/**
- * umacct_reader_init() - find out on whose behalf a request is answered
- * @reader: filled in, except for the namespaces of rows
- * @request: from the current task
- *
- * Context: process context.
- */
+/* Finds out what the current task's request may see, but for the namespaces of rows. */
 void umacct_reader_init(struct reader *reader, const struct sk_buff *request)
 {
 	struct cgroup *own;
@@ -38,18 +32,15 @@ void umacct_reader_init(struct reader *reader, const struct sk_buff *request)
 	*reader = (struct reader) { .all = may_see_all(request) };
 	rcu_read_lock();
 	own = task_dfl_cgroup(current);
-	/* Where nobody is placed in cgroups of version 2, all are in the root. */
+	/* All tasks are in the root if none is placed in cgroups of version 2. */
 	if (own->level)
 		reader->own = cgroup_id(own);
 	rcu_read_unlock();
 }
 
-/**
- * umacct_reader_alloc() - find out on whose behalf a request for rows is answered
- * @request: from the current task
- *
- * Context: may sleep.
- * Return: the reader, for umacct_reader_free(), or NULL if memory ran out.
+/*
+ * Finds out what the current task's request for rows may see. Returns NULL if memory ran out. May
+ * sleep.
  */
 struct reader *umacct_reader_alloc(const struct sk_buff *request)
 {
@@ -74,12 +65,7 @@ struct reader *umacct_reader_alloc(const struct sk_buff *request)
 	return reader;
 }
 
-/**
- * umacct_reader_free() - undo umacct_reader_alloc()
- * @reader: or NULL
- *
- * Context: may sleep.
- */
+/* Undoes umacct_reader_alloc(); @reader may be NULL. */
 void umacct_reader_free(struct reader *reader)
 {
 	if (!reader)
@@ -96,24 +82,15 @@ static bool is_within(const struct account *account, u64 id)
 	return false;
 }
 
-/**
- * umacct_reader_may_see() - may it see an account?
- * @reader: the reader that asks
- * @account: the account
- *
- * Context: umacct_ledger_lock held.
- */
+/* May the reader see an account? Under umacct_ledger_lock. */
 bool umacct_reader_may_see(const struct reader *reader, const struct account *account)
 {
 	return reader->all || (reader->own && is_within(account, reader->own));
 }
 
-/**
- * umacct_reader_asks_for() - is a row one of those that a dump is to have?
- * @reader: the reader that asks
- * @account: the row, or a client's
- *
- * Context: umacct_ledger_lock held.
+/*
+ * Is a row, of an account or of a client of it, one of those that a dump is to have? Under
+ * umacct_ledger_lock.
  */
 bool umacct_reader_asks_for(const struct reader *reader, const struct account *account)
 {
@@ -121,13 +98,7 @@ bool umacct_reader_asks_for(const struct reader *reader, const struct account *a
 	       (!reader->subtree || is_within(account, reader->subtree));
 }
 
-/**
- * umacct_reader_path() - an account's path as its reader knows it
- * @reader: the reader that asks
- * @account: the account
- *
- * Context: any.
- */
+/* An account's path as its reader knows it. */
 const char *umacct_reader_path(const struct reader *reader, const struct account *account)
 {
 	size_t len = strlen(reader->prefix);

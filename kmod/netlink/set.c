@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Changes: who may make them, what they ask for, and whether that can be done. All of
+ * Changes: the permission to make them, their settings, and whether those are possible. All of
  * a request is done, or nothing; a refusal says why.
  */
 #include <linux/mm.h>
@@ -8,12 +8,11 @@
 
 #include "hooks/driver.h"
 #include "hooks/hook.h"
-#include "hooks/possible.h"
 #include "ledger/account.h"
-#include "ledger/change.h"
+#include "ledger/ledger.h"
 #include "ledger/settings.h"
 #include "netlink/message.h"
-#include "netlink/set.h"
+#include "netlink/request.h"
 #include "pools.h"
 
 /* NL_SET_ERR_MSG() wants its text as a literal; ours are constants too. */
@@ -49,7 +48,7 @@ static bool is_possible(struct genl_info *info, const struct nlattr *attr,
 	return possible;
 }
 
-/* What serves a setting, and whether that can be; the other settings need no hook. */
+/* The hook that serves a setting, and whether it can be armed; other settings need none. */
 static bool (*const possible[NR_SETTINGS])(const char **why) = {
 	[SETTING_THROTTLE] = umacct_throttle_possible,
 	[SETTING_VIEW] = umacct_view_possible,
@@ -78,23 +77,13 @@ static int parse_change(struct genl_info *info, struct settings_change *change)
 			return -ERANGE;
 		}
 		change->mask |= BIT(id);
-		umacct_setting_write(&change->to, id, value);
+		change->to.values[id] = value;
 	}
 	if (!change->mask) {
 		NL_SET_ERR_MSG(info->extack, "nothing to change");
 		return -EINVAL;
 	}
 	return 0;
-}
-
-static bool needs_hooks(const struct settings_change *change)
-{
-	enum setting_id id;
-
-	for (id = 0; id < NR_SETTINGS; id++)
-		if (possible[id] && change->mask & BIT(id))
-			return true;
-	return false;
 }
 
 /* Says whether anything enforces what was just set. */
@@ -159,8 +148,7 @@ int umacct_nl_account_set_doit(struct sk_buff *request, struct genl_info *info)
 	account_put(account);
 	if (err)
 		return err;
-	if (needs_hooks(&change))
-		umacct_driver_rearm();
+	umacct_driver_rearm();
 	return answer(info, nla_get_u64(attrs[UMACCT_A_ACCOUNT_ID]));
 }
 
@@ -193,10 +181,9 @@ int umacct_nl_config_set_doit(struct sk_buff *request, struct genl_info *info)
 			return err;
 		}
 	}
-	if (charge) {
+	if (charge)
 		umacct_settings_set_charge_default(nla_get_u32(charge) == UMACCT_CHARGE_ON);
-		umacct_driver_rearm();
-	}
+	umacct_driver_rearm();
 	return answer(info, 0);
 }
 

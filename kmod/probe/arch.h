@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What x86_64 and arm64 have at a function's entry, for probe.c alone: the mark of
+ * The entry of a function on x86_64 and arm64, for probe.c alone: the mark of
  * our own call, the place behind a probe or an ftrace site, and how a call is sent
  * elsewhere.
  */
@@ -22,7 +22,7 @@ static inline bool arch_on_ftrace(const struct kprobe *kp)
 
 #ifdef CONFIG_X86_64
 
-/* Where the thunk that led here left the complement of its target; see redirect.S. */
+/* Register with the complement of the target, which the thunk left there; see redirect.S. */
 static __always_inline unsigned long *arch_mark(struct pt_regs *regs)
 {
 	return &regs->r11;
@@ -41,7 +41,7 @@ static inline unsigned long arch_behind_site(const struct kprobe *kp)
 }
 
 /*
- * Where a function can be entered without what a kprobe or ftrace has put there.
+ * Address to enter a function at, behind the code of a kprobe or ftrace.
  * @kp is registered there, and shows what was.
  */
 static inline unsigned long arch_behind_probe(const struct kprobe *kp)
@@ -55,7 +55,7 @@ static inline unsigned long arch_behind_probe(const struct kprobe *kp)
 
 /* aarch64_insn_gen_nop() is not for modules in v6.1. */
 #define ARCH_INSN_NOP		0xd503201f
-/* What ftrace makes of the first of the two NOPs at a function's entry. */
+/* The instruction that ftrace puts in place of the first of the two NOPs at an entry. */
 #define ARCH_INSN_MOV_X9_X30	0xaa1e03e9
 
 static __always_inline unsigned long *arch_mark(struct pt_regs *regs)

@@ -11,21 +11,21 @@
  *    The thunk enters the original behind the site. Other users of ftrace and
  *    of kprobes see the call as before.
  *
- *    Nobody else can make one there then, BPF programs at a function's end among
- *    them; where somebody has made one before, the function isn't hooked.
+ *    No other user can make one there then, BPF programs at a function's end among
+ *    them; where one exists already, the function isn't hooked.
  *
  *  - Elsewhere, a kprobe's pre-handler points the instruction pointer at the
  *    replacement. The thunk enters behind the probed instruction if that is only
- *    a NOP or the call to ftrace, so that a call costs one trap. Somebody else's
+ *    a NOP or the call to ftrace, so that a call costs one trap. Another user's
  *    kprobe there would be hidden that way, because the kprobe core stops at the
  *    first pre-handler that returns non-zero: while there is one, the thunk
  *    enters at the very beginning, and the call that has its mark is let through
  *    to the others.
  *
- * Unloading: nobody may be in our text when it goes. Once a function is unhooked,
- * umacct_probe_drain_begin() lets those get to where they count themselves in, before they
+ * Unloading: no task may be in our text when it goes. Once a function is unhooked,
+ * umacct_probe_wait() lets those get to where they count themselves in, before they
  * may sleep; umacct_probe_drain() waits until as many have counted themselves
- * out; umacct_probe_drain_end() lets the last of them return.
+ * out; another umacct_probe_wait() lets the last of them return.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -44,9 +44,9 @@ static int redirect_handler(struct kprobe *kp, struct pt_regs *regs)
 	/* Not in the kprobe core's list for several at one address, or the last one in it. */
 	bool alone = likely(kp->list.next == kp->list.prev);
 
-	/* Who returned where tells nothing: a return probe puts its own address there. */
+	/* Return addresses prove nothing: a return probe puts its own there. */
 	if (unlikely(*arch_mark(regs) == ~p->first)) {
-		/* What lies about in a register must not pass for a mark later on. */
+		/* A stale register must not pass for a mark later on. */
 		*arch_mark(regs) = 0;
 		return 0;
 	}
@@ -74,29 +74,65 @@ static void no_optimise(struct kprobe *kp, struct pt_regs *regs, unsigned long f
 }
 NOKPROBE_SYMBOL(no_optimise);
 
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
-static bool direct_calls = true;
+/*
+ * kallsyms_lookup_name() isn't exported; registering a kprobe looks a symbol up, too, and this one is
+ * never enabled. To let go of it takes a grace period of RCU: they are let go of together.
+ */
+static struct kprobe *lookups[64];
+static unsigned int nr_lookups;
+
+/* Lets go of what was looked up. May sleep; the caller serialises with looking up and arming. */
+void umacct_probe_forget_lookups(void)
+{
+	if (!nr_lookups)
+		return;
+	unregister_kprobes(lookups, nr_lookups);
+	while (nr_lookups)
+		kfree(lookups[--nr_lookups]);
+}
+
+/* The result stays valid until the above. */
+static int look_up(const char *symbol, const struct kprobe **found)
+{
+	struct kprobe *kp = kzalloc(sizeof(*kp), GFP_KERNEL);
+	int err;
+
+	if (!kp)
+		return -ENOMEM;
+	if (nr_lookups == ARRAY_SIZE(lookups))
+		umacct_probe_forget_lookups();
+	kp->symbol_name = symbol;
+	kp->flags = KPROBE_FLAG_DISABLED;
+	err = register_kprobe(kp);
+	if (err) {
+		kfree(kp);
+		return err;
+	}
+	lookups[nr_lookups++] = kp;
+	*found = kp;
+	return 0;
+}
+
+static bool direct_calls = IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS);
 module_param(direct_calls, bool, 0444);
 MODULE_PARM_DESC(direct_calls, "hook by ftrace's direct calls where there are any (default: yes), else by kprobes, which another's direct call may bypass");
 
 static int arm_direct(struct probe *p)
 {
-	struct kprobe kp = { .symbol_name = p->symbol, .flags = KPROBE_FLAG_DISABLED };
+	const struct kprobe *kp;
 	int err;
 
 	if (!direct_calls)
 		return -EOPNOTSUPP;
-	/* A kprobe that is never enabled resolves the symbol and looks for the site. */
-	err = register_kprobe(&kp);
+	err = look_up(p->symbol, &kp);
 	if (err)
 		return err;
-	unregister_kprobe(&kp);
-	p->past = arch_behind_site(&kp);
+	p->past = arch_behind_site(kp);
 	if (!p->past)
 		return -EOPNOTSUPP;
 	WRITE_ONCE(*p->entry, p->past);
 	memset(&p->ops, 0, sizeof(p->ops));
-	err = ftrace_set_filter_ip(&p->ops, (unsigned long)kp.addr, 0, 0);
+	err = ftrace_set_filter_ip(&p->ops, (unsigned long)kp->addr, 0, 0);
 	if (err)
 		return err;
 	err = umacct_register_direct(&p->ops, (unsigned long)p->enter);
@@ -106,58 +142,64 @@ static int arm_direct(struct probe *p)
 	return err;
 }
 
+static void set_unwaited(struct probe *p, bool unwaited)
+{
+	unsigned long flags = p->ops.flags & ~(FTRACE_OPS_FL_DYNAMIC | FTRACE_OPS_FL_STUB);
+
+	WRITE_ONCE(p->ops.flags, flags | (unwaited ? FTRACE_OPS_FL_STUB : FTRACE_OPS_FL_DYNAMIC));
+	p->unwaited = unwaited;
+}
+
+static void free_filter(struct probe *p)
+{
+	if (p->unwaited)
+		ftrace_free_filter(&p->ops);
+	p->unwaited = false;
+}
+
 static int disarm_direct(struct probe *p)
 {
 	int err = umacct_unregister_direct(&p->ops, (unsigned long)p->enter);
 
-	if (!err)
-		p->direct = false;
-	return err;
-}
-#else
-static int arm_direct(struct probe *p)
-{
-	return -EOPNOTSUPP;
-}
-
-static int disarm_direct(struct probe *p)
-{
+	if (err) {
+		set_unwaited(p, false);
+		return err;
+	}
+	p->direct = false;
+	if (!p->unwaited)
+		ftrace_free_filter(&p->ops);
 	return 0;
 }
-#endif
 
-static void reset_kprobe(struct probe *p, struct kprobe *kp)
+static int register_redirect(struct probe *p, kprobe_post_handler_t post_handler)
 {
-	memset(kp, 0, sizeof(*kp));
-	kp->symbol_name = p->symbol;
+	p->kp = (struct kprobe) {
+		.symbol_name = p->symbol,
+		.pre_handler = redirect_handler,
+		.post_handler = post_handler,
+		/* No call may be redirected before the thunk knows where the original is. */
+		.flags = KPROBE_FLAG_DISABLED,
+	};
+	return register_kprobe(&p->kp);
 }
 
 static int arm_kprobe(struct probe *p)
 {
 	int err;
 
-	reset_kprobe(p, &p->kp);
-	p->kp.pre_handler = redirect_handler;
-	/*
-	 * Nobody may be redirected before the thunk knows where the original is.
-	 */
-	p->kp.flags = KPROBE_FLAG_DISABLED;
-	err = register_kprobe(&p->kp);
+	/* A kprobe beside another one would be of the kind for several. */
+	umacct_probe_forget_lookups();
+	err = register_redirect(p, NULL);
 	if (err)
 		return err;
 	if (!arch_on_ftrace(&p->kp)) {
 		/*
-		 * Beside a probe without one, a post_handler on a probe that uses
-		 * ftrace takes the other ops of ftrace: one of the two then stays
-		 * armed for good. Elsewhere it is needed. Which of both it is shows
-		 * only after registering.
+		 * Only a breakpoint needs the post_handler; whether the probe is one shows after
+		 * registering. On ftrace, a post_handler selects other ops than those of a probe
+		 * without one at the same place, and one of the two would stay armed for good.
 		 */
 		unregister_kprobe(&p->kp);
-		reset_kprobe(p, &p->kp);
-		p->kp.pre_handler = redirect_handler;
-		p->kp.post_handler = no_optimise;
-		p->kp.flags = KPROBE_FLAG_DISABLED;
-		err = register_kprobe(&p->kp);
+		err = register_redirect(p, no_optimise);
 		if (err)
 			return err;
 	}
@@ -172,34 +214,19 @@ static int arm_kprobe(struct probe *p)
 
 static int arm_observe(struct probe *p)
 {
-	reset_kprobe(p, &p->kp);
-	p->kp.pre_handler = observe_handler;
+	p->kp = (struct kprobe) { .symbol_name = p->symbol, .pre_handler = observe_handler };
 	return register_kprobe(&p->kp);
 }
 
-/**
- * umacct_probe_init() - make ready a probe that was filled in statically
- * @p: the probe
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM.
- */
-int umacct_probe_init(struct probe *p)
+/* They stay from the first time that it is armed. */
+static bool has_counts(struct probe *p)
 {
-	p->entered = alloc_percpu(u64);
-	p->left = alloc_percpu(u64);
-	if (p->entered && p->left)
-		return 0;
-	umacct_probe_destroy(p);
-	return -ENOMEM;
+	p->entered = p->entered ?: alloc_percpu(u64);
+	p->left = p->left ?: alloc_percpu(u64);
+	return p->entered && p->left;
 }
 
-/**
- * umacct_probe_destroy() - release what umacct_probe_init() took
- * @p: a disarmed and drained probe, or one whose umacct_probe_init() never ran
- *
- * Context: may sleep.
- */
+/* Frees what a probe has, that is disarmed and drained, or was never armed. */
 void umacct_probe_destroy(struct probe *p)
 {
 	free_percpu(p->entered);
@@ -209,25 +236,21 @@ void umacct_probe_destroy(struct probe *p)
 }
 
 /*
- * Where a direct call is possible and somebody else has made one (-EBUSY), a kprobe could
+ * A direct call of another user (-EBUSY) means that a kprobe could
  * be bypassed: the trampoline of a BPF program that runs at a function's end calls the
- * function itself, and never comes to where the kprobe sends its caller. If there was no
- * memory, nobody knows.
+ * function itself, and never comes to where the kprobe sends its caller. Without memory
+ * (-ENOMEM), that is not known.
  */
 static bool may_be_kprobe(int err)
 {
 	return err && err != -ENOENT && err != -EBUSY && err != -ENOMEM;
 }
 
-/**
- * umacct_probe_arm() - start hooking
- * @p: a probe that is not armed, or that umacct_probe_disarm() could not disarm
- *
- * The function's module must be loaded (or in MODULE_STATE_COMING).
- *
- * Context: may sleep; the caller serialises arming and disarming.
- * Return: 0, -ENOENT if there is no such symbol, -EBUSY if another's direct call or a live
- *	patch is there, or register_kprobe()'s error.
+/*
+ * Starts hooking, unless that goes on. The function's module must be loaded (or in
+ * MODULE_STATE_COMING). Returns 0, -ENOENT if there is no such symbol, -EBUSY if another's direct
+ * call or a live patch is there, or register_kprobe()'s error. May sleep; the caller serialises
+ * arming and disarming.
  */
 int umacct_probe_arm(struct probe *p)
 {
@@ -235,6 +258,8 @@ int umacct_probe_arm(struct probe *p)
 
 	if (p->armed)
 		return 0;
+	if (!has_counts(p))
+		return -ENOMEM;
 	if (p->replacement) {
 		err = arm_direct(p);
 		if (may_be_kprobe(err))
@@ -247,7 +272,7 @@ int umacct_probe_arm(struct probe *p)
 }
 
 /*
- * To take a probe off ftrace, the kernel allocates. If there is nothing to be had, it has
+ * The kernel allocates to take a probe off ftrace. If there is nothing to be had, it has
  * counted the probe off already, leaves it in its table, and says so by its address alone:
  * it would be found there when our memory is another's. One that is disabled is taken out
  * of the table and counted no more; what ftrace still calls for finds no probe then.
@@ -277,16 +302,25 @@ static void set_stuck(struct probe *p, int err)
 	pr_err("cannot unhook %s, error %d: umacct stays loaded\n", p->symbol, err);
 }
 
-/**
- * umacct_probe_disarm() - stop hooking
- * @p: a probe; nothing happens if it isn't armed
- *
- * No call is hooked afterwards, but tasks may still be on their way into, in, or
- * out of the replacement: see umacct_probe_drain(). Where the kernel can't unhook the function,
- * which is after a bug in ftrace alone, it goes on calling the replacement, and umacct
- * can't be unloaded.
- *
- * Context: may sleep; the caller serialises arming and disarming.
+/*
+ * Prepares umacct_probe_disarm() for many probes that go together. ftrace waits for RCU tasks, with
+ * its mutex held, for each direct call of a module's that it takes away, which is a tenth of a second.
+ * It does so for ops that are marked as dynamic, because it may still be calling them from its list: it
+ * passes over those that are marked as stubs. synchronize_rcu() must follow before
+ * umacct_probe_disarm(), and umacct_probe_wait() and umacct_probe_drain() after that. Where
+ * another tracer is at the function, the probe is not called any more from here on.
+ */
+void umacct_probe_disarm_soon(struct probe *p)
+{
+	if (p->armed && p->direct)
+		set_unwaited(p, true);
+}
+
+/*
+ * Stops hooking, if the probe is armed. No call is hooked afterwards, but tasks may still be on
+ * their way into, in, or out of the replacement: see umacct_probe_drain(). Where the kernel can't
+ * unhook the function, which is after a bug in ftrace alone, it goes on calling the replacement,
+ * and umacct can't be unloaded. May sleep; the caller serialises arming and disarming.
  */
 void umacct_probe_disarm(struct probe *p)
 {
@@ -309,45 +343,40 @@ void umacct_probe_disarm(struct probe *p)
 static u64 percpu_sum(u64 __percpu *counter)
 {
 	u64 sum = 0;
-	int cpu;
+	unsigned int cpu;
 
 	if (!counter)
 		return 0;
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
+	/* The macro for possible processors calls a function for each. */
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		if (likely(cpu_possible(cpu)))
+			sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
 	return sum;
 }
 
-/**
- * umacct_probe_drain_begin() - wait for tasks that are on their way into a replacement
- *
- * Call between the last umacct_probe_disarm() and the first umacct_probe_drain().
- *
- * Context: may sleep.
+/*
+ * Waits for tasks that are on their way into a replacement, between the last umacct_probe_disarm()
+ * and the first umacct_probe_drain(); and for those that return from one, after the last of these.
  */
-void umacct_probe_drain_begin(void)
+void umacct_probe_wait(void)
 {
 	synchronize_rcu_tasks();
 }
 
-/* While the function calls the replacement, our text has to stay, be it for ever. */
+/* Our text has to stay while the function calls the replacement, for ever if need be. */
 static void disarm_at_last(struct probe *p)
 {
 	if (likely(!p->armed))
 		return;
 	for (umacct_probe_disarm(p); p->armed; umacct_probe_disarm(p))
 		ssleep(1);
-	umacct_probe_drain_begin();
+	umacct_probe_wait();
 }
 
-/**
- * umacct_probe_drain() - wait until no task is inside a replacement
- * @p: a probe that was disarmed, or could not be
- *
- * An allocation under memory pressure may take long; there is no way to cut it
- * short, so this says every ten seconds what it waits for.
- *
- * Context: may sleep.
+/*
+ * Waits until no task is inside the replacement of a probe that was disarmed, or could not be. An
+ * allocation under memory pressure may take long; there is no way to cut it short, so this says
+ * every ten seconds what it waits for.
  */
 void umacct_probe_drain(struct probe *p)
 {
@@ -356,6 +385,7 @@ void umacct_probe_drain(struct probe *p)
 	if (!p->replacement || !p->left)
 		return;
 	disarm_at_last(p);
+	free_filter(p);
 	/* left before entered: a task that enters and leaves in between is seen as inside. */
 	for (;;) {
 		u64 left = percpu_sum(p->left);
@@ -372,45 +402,13 @@ void umacct_probe_drain(struct probe *p)
 	}
 }
 
-/**
- * umacct_probe_drain_end() - wait for tasks that are returning from a replacement
- *
- * Call once, after the last umacct_probe_drain() and before the module's text goes.
- *
- * Context: may sleep.
- */
-void umacct_probe_drain_end(void)
-{
-	synchronize_rcu_tasks();
-}
-
-/**
- * umacct_probe_calls() - how often the hook was reached
- * @p: the probe
- *
- * Context: any.
- * Return: the count since umacct_probe_init().
- */
+/* How often the hook was reached, ever. */
 u64 umacct_probe_calls(const struct probe *p)
 {
 	return percpu_sum(p->entered);
 }
 
-/**
- * umacct_probe_missed() - calls that the kernel could not deliver
- * @p: the probe
- *
- * Context: any; the caller serialises with umacct_probe_arm().
- * Return: the count since the probe was armed.
- */
-u64 umacct_probe_missed(const struct probe *p)
-{
-	if (!p->armed || p->direct)
-		return 0;
-	return p->kp.nmissed;
-}
-
-/* What the self-test hooks: a function that does nothing else. */
+/* The function that the self-test hooks; it does nothing else. */
 static noinline void selftest_target(void)
 {
 	barrier();
@@ -427,7 +425,7 @@ static struct probe selftest = {
 };
 
 /*
- * The sysctl kernel.ftrace_enabled would switch off what is armed, and nobody would be told.
+ * The sysctl kernel.ftrace_enabled would switch off what is armed, without a notification.
  * It can't be cleared while something that must stay is registered, nor can that be while it
  * is cleared. Direct calls can't say of themselves that they are to stay.
  */
@@ -437,7 +435,7 @@ static void notrace stays_seen(unsigned long ip, unsigned long parent_ip, struct
 {
 }
 
-/* Nobody calls it: what is registered costs nothing. */
+/* Never called: a registered probe costs nothing. */
 static noinline void stays_here(void)
 {
 	barrier();
@@ -479,14 +477,9 @@ static void let_ftrace_go(void)
 }
 #endif
 
-/**
- * umacct_probe_selftest() - do probes fire?
- *
- * Kprobes can be switched off for the whole machine behind our back
- * (debugfs/kprobes/enabled).
- *
- * Context: may sleep.
- * Return: true if a probe on our own text fired just now.
+/*
+ * Do probes fire? Looks whether one on our own text does. Kprobes can be switched off for the whole
+ * machine behind our back (debugfs/kprobes/enabled). May sleep.
  */
 bool umacct_probe_selftest(void)
 {
@@ -496,31 +489,17 @@ bool umacct_probe_selftest(void)
 	return umacct_probe_calls(&selftest) != before;
 }
 
-/**
- * umacct_probe_needs_kprobes() - would calls be missed if kprobes were switched off?
- * @p: the probe, armed
- *
- * Context: the caller serialises with umacct_probe_arm().
- * Return: false if ftrace calls it directly.
- */
+/* Would calls be missed if kprobes were switched off? No, where ftrace calls the probe directly. */
 bool umacct_probe_needs_kprobes(const struct probe *p)
 {
 	return !p->direct;
 }
 
-/**
- * umacct_probe_system_init() - prepare what all probes share
- *
- * Context: module initialisation, before the first umacct_probe_arm().
- * Return: 0 or an error.
- */
+/* Prepares what all probes share, before the first umacct_probe_arm(). */
 int umacct_probe_system_init(void)
 {
 	int err;
 
-	err = umacct_probe_init(&selftest);
-	if (err)
-		return err;
 	err = umacct_probe_arm(&selftest);
 	if (err) {
 		if (err != -ENOMEM)
@@ -539,11 +518,6 @@ err_destroy:
 	return err;
 }
 
-/**
- * umacct_probe_system_exit() - undo umacct_probe_system_init()
- *
- * Context: module exit.
- */
 void umacct_probe_system_exit(void)
 {
 	let_ftrace_go();
@@ -551,24 +525,17 @@ void umacct_probe_system_exit(void)
 	umacct_probe_destroy(&selftest);
 }
 
-/**
- * umacct_probe_resolve() - find a function's address
- * @symbol: "module:symbol" or "symbol"
- * @address: set if it is there and can be probed
- *
- * kallsyms_lookup_name() isn't exported; registering a kprobe resolves too.
- *
- * Context: may sleep.
- * Return: 0, -ENOENT if there is no such symbol, or register_kprobe()'s error.
+/*
+ * Finds the address of "module:symbol" or "symbol" that can be probed. Returns 0, -ENOENT if there is
+ * no such symbol, or register_kprobe()'s error. umacct_probe_forget_lookups() must follow, some time.
+ * May sleep; the caller serialises with others that look up or arm.
  */
 int umacct_probe_resolve(const char *symbol, unsigned long *address)
 {
-	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
-	int err = register_kprobe(&kp);
+	const struct kprobe *kp;
+	int err = look_up(symbol, &kp);
 
-	if (err)
-		return err;
-	unregister_kprobe(&kp);
-	*address = (unsigned long)kp.addr;
-	return 0;
+	if (!err)
+		*address = (unsigned long)kp->addr;
+	return err;
 }

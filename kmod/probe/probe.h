@@ -7,6 +7,8 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 
+#include "compat.h"
+
 /**
  * struct probe - one function of the kernel or of another module that we hook
  * @symbol: "module:symbol", or "symbol" of the kernel itself
@@ -27,12 +29,11 @@ struct probe {
 
 	/* private to probe.c */
 	struct kprobe kp;
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 	struct ftrace_ops ops;
-#endif
-	bool direct;			/* by @ops, not by @kp */
+	bool direct;			/* armed through @ops, not @kp */
+	bool unwaited;			/* see umacct_probe_disarm_soon() */
 	unsigned long first;		/* the function's first instruction */
-	unsigned long past;		/* behind the probe, where nothing is lost by that */
+	unsigned long past;		/* address behind the probe, if nothing is lost by that */
 	u64 __percpu *entered;
 	u64 __percpu *left;
 	bool armed;
@@ -40,43 +41,41 @@ struct probe {
 };
 
 int umacct_probe_system_init(void);
-int umacct_probe_init(struct probe *p);
 void umacct_probe_destroy(struct probe *p);
 int umacct_probe_arm(struct probe *p);
+void umacct_probe_disarm_soon(struct probe *p);
 void umacct_probe_disarm(struct probe *p);
-void umacct_probe_drain_begin(void);
+void umacct_probe_wait(void);
 void umacct_probe_drain(struct probe *p);
-void umacct_probe_drain_end(void);
 u64 umacct_probe_calls(const struct probe *p);
-u64 umacct_probe_missed(const struct probe *p);
 int umacct_probe_resolve(const char *symbol, unsigned long *address);
+void umacct_probe_forget_lookups(void);
 bool umacct_probe_selftest(void);
 bool umacct_probe_needs_kprobes(const struct probe *p);
 void umacct_probe_system_exit(void);
 
-/**
- * probe_enter() - say that a replacement was entered
- * @p: the probe that led into it
- *
- * Comes before anything in a replacement that may sleep: from here on umacct_probe_drain()
- * waits for it; until then, umacct_probe_drain_begin() does.
- */
-static __always_inline void probe_enter(struct probe *p)
+/* How many calls the kernel could not deliver since the probe was armed. */
+static inline u64 probe_missed(const struct probe *p)
 {
-	this_cpu_inc(*p->entered);
+	return p->armed && !p->direct ? p->kp.nmissed : 0;
 }
 
-/**
- * probe_leave() - say that a replacement is about to return
- * @p: the probe that led into it
- *
- * The last thing a replacement does: from here on umacct_probe_drain() no longer waits
- * for it; what is left of it is covered by umacct_probe_drain_end().
- */
-static __always_inline void probe_leave(struct probe *p)
+static __always_inline struct probe *probe_enter(struct probe *p)
 {
-	this_cpu_inc(*p->left);
+	this_cpu_inc(*p->entered);
+	return p;
 }
+
+static __always_inline void probe_leave(struct probe *const *p)
+{
+	this_cpu_inc(*(*p)->left);
+}
+
+/*
+ * The first line of a replacement. From here on umacct_probe_drain() waits for it, until it returns;
+ * before and afterwards umacct_probe_wait() does. So nothing that may sleep comes before this.
+ */
+#define PROBE_INSIDE(p)	struct probe *const __inside __cleanup(probe_leave) = probe_enter(p)
 
 /*
  * Declares what redirects.S has for a function, and the replacement for it. @params:
@@ -87,11 +86,6 @@ static __always_inline void probe_leave(struct probe *p)
 	void umacct_enter_##name(void);			\
 	ret umacct_original_##name params;		\
 	ret umacct_replace_##name params
-
-/* The same where redirects.S says REDIRECT_ABOVE: _bound is set before the probe is armed. */
-#define DECLARE_REDIRECT_ABOVE(ret, name, params)	\
-	extern unsigned long umacct_original_##name##_bound; \
-	DECLARE_REDIRECT(ret, name, params)
 
 /* Declares what redirects.S has for a function that is called, not hooked. */
 #define DECLARE_ORIGINAL(ret, name, params)		\

@@ -11,10 +11,6 @@
  * hooked by a direct call. It forgets the site and goes on in umacct_replace_<name>, as if
  * the function's caller had called that.
  *
- * REDIRECT_ABOVE is REDIRECT for a function that is called often, and where only large values of
- * an argument matter: a direct call looks at that first, and goes back to the function where it
- * is not above umacct_original_<name>_bound. A kprobe doesn't look: the replacement has to.
- *
  * REDIRECT_STATIC is for a function that is static: its callers may rely on registers
  * that it happens not to change. umacct_keep_<name> calls umacct_replace_<name> and changes nothing
  * but the result's register.
@@ -45,7 +41,7 @@ umacct_original_\name\()_entry:
 #include <asm/unwind_hints.h>
 
 /*
- * Nobody gets there by an indirect branch today, but data points there, and objtool wants
+ * No indirect branch leads there today, but data points there, and objtool wants
  * an ENDBR where data points. SYM_FUNC_START() has one in v6.12, and none in v7.3.
  */
 .macro TARGET name
@@ -69,21 +65,6 @@ TARGET umacct_enter_\name
 	addq	$8, %rsp
 	UNWIND_HINT_FUNC
 	jmp	umacct_\to\()_\name
-SYM_FUNC_END(umacct_enter_\name)
-.endm
-
-.macro ENTER_ABOVE name, arg
-TARGET umacct_enter_\name
-	.ifeq	\arg
-	cmpq	umacct_original_\name\()_bound(%rip), %rdi
-	.else
-	cmpq	umacct_original_\name\()_bound(%rip), %rsi
-	.endif
-	ja	1f
-	RET
-1:	addq	$8, %rsp
-	UNWIND_HINT_FUNC
-	jmp	umacct_replace_\name
 SYM_FUNC_END(umacct_enter_\name)
 .endm
 
@@ -130,20 +111,6 @@ SYM_FUNC_START(umacct_enter_\name)
 SYM_FUNC_END(umacct_enter_\name)
 .endm
 
-.macro ENTER_ABOVE name, arg
-SYM_FUNC_START(umacct_enter_\name)
-	adrp	x16, umacct_original_\name\()_bound
-	ldr	x16, [x16, #:lo12:umacct_original_\name\()_bound]
-	cmp	x\arg, x16
-	b.hi	1f
-	mov	x16, x30
-	mov	x30, x9
-	ret	x16
-1:	mov	x30, x9
-	b	umacct_replace_\name
-SYM_FUNC_END(umacct_enter_\name)
-.endm
-
 .macro KEEP name
 SYM_FUNC_START(umacct_keep_\name)
 	stp	x29, x30, [sp, #-160]!
@@ -176,17 +143,6 @@ SYM_FUNC_END(umacct_keep_\name)
 .macro REDIRECT name
 ORIGINAL \name
 ENTER \name, replace
-.endm
-
-.macro REDIRECT_ABOVE name, arg
-	.pushsection .data, "aw"
-	.balign	8
-	.globl	umacct_original_\name\()_bound
-umacct_original_\name\()_bound:
-	.quad	0
-	.popsection
-ORIGINAL \name
-ENTER_ABOVE \name, \arg
 .endm
 
 .macro REDIRECT_STATIC name
