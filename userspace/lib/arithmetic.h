@@ -6,7 +6,7 @@
 
 namespace umacct {
 
-/// What is left of it; 0 where less was there.
+/// Subtracts; 0 if the result would be negative.
 constexpr std::uint64_t without(std::uint64_t from, std::uint64_t what) {
     return from > what ? from - what : 0;
 }

@@ -30,7 +30,7 @@ Error::Error(Failure failure, const std::string &what, std::string hint)
 
 RequestError::RequestError(int code, const std::string &text, std::uint16_t attribute)
     : Error(failure_of(code), describe(code, text),
-            is_permission(code) ? "it takes root on the host (CAP_SYS_ADMIN)" : ""),
+            is_permission(code) ? "run as root on the host (CAP_SYS_ADMIN)" : ""),
       code_(code),
       attribute_(attribute) {}
 

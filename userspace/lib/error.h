@@ -12,12 +12,12 @@ namespace umacct {
 /// The kinds of failure; the values are exit codes of the tool, which has more: tool/exit_code.h.
 enum class Failure {
     failed = 1,
-    usage = 2,      ///< what the user wrote is wrong
+    usage = 2,      ///< wrong input
     missing = 3,    ///< the module, or the driver, is not there
     permission = 4, ///< it takes more privilege
 };
 
-/// What an errno says: permission, or that it failed.
+/// Returns the failure for an errno: permission, or failed.
 Failure failure_of(int code);
 
 /// A failure with its remedy. what() is one line without a full stop; hint()

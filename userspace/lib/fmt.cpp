@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What libfmt.so has, for our programs to have in them: Debian has no libfmt.a, and a shared
+/// The functions of libfmt.so, compiled into our programs: Debian has no libfmt.a, and a shared
 /// one loads the C++ library, whose symbols cost a start of the tool more than its work. To
 /// have it in every file, as FMT_HEADER_ONLY does, takes two more seconds to compile each.
 #include <fmt/format-inl.h>

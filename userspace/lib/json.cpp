@@ -23,7 +23,7 @@ std::optional<std::string_view> text_or_none(const std::string &text) {
     return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
 }
 
-/// From nanoseconds since 1970.
+/// Formats nanoseconds since 1970.
 std::string rfc3339(std::uint64_t ns) {
     return fmt::format("{:%FT%T}.{:09}Z", fmt::gmtime(static_cast<time_t>(ns / 1'000'000'000)),
                        ns % 1'000'000'000);
@@ -66,13 +66,21 @@ void fields(auto &way, Is<MemoryController> auto &memory) {
     // null is "no limit" here as everywhere: memory_current tells it from "not known".
     way("memory_max_bytes", no_limit ? std::nullopt : memory.max);
     way("memory_pressure", memory.pressure);
+    way("total_bytes", memory.total);
+    way("cache_bytes", memory.cache);
+    way("swap_bytes", memory.swap);
+}
+
+void fields(auto &way, Is<ProcessMemory> auto &memory) {
+    way("total_bytes", memory.total);
+    way("swap_bytes", memory.swap);
 }
 
 /// Writes text without a document: of 10,000 rows that takes a twentieth of the time. Room for
 /// a member is made once, and its name, whose length is known, is copied without a call.
 class Writer {
 public:
-    using Buffer = fmt::basic_memory_buffer<char, 2048>; ///< with room for a usual row
+    using Buffer = fmt::basic_memory_buffer<char, 2048>; ///< large enough for a usual row
 
     /// One object of all the values' members. owners: null where none is of a cgroup.
     static void append(Buffer &to, const Owners *owners, const auto &...values) {
@@ -94,7 +102,7 @@ public:
         put(value);
     }
 
-    // What netlink has as well, or alone.
+    // Overloads for members that have a netlink attribute, or only that.
 
     void operator()(std::uint16_t /*type*/, const auto &key, const auto &value) {
         (*this)(key, value);
@@ -122,7 +130,7 @@ private:
 
     Writer(Buffer &to, const Owners *owners) : to_(to), owners_(owners) {}
 
-    /// So many bytes more, to be written.
+    /// Extends the text by that many bytes.
     char *room(std::size_t bytes) {
         const std::size_t size = to_.size();
 
@@ -180,7 +188,7 @@ private:
 
     Buffer &to_;
     const Owners *owners_;
-    char separator_ = '{'; ///< before the next member
+    char separator_ = '{'; ///< precedes the next member
 };
 
 void append_row(std::string &to, const Owners *owners, const auto &...values) {
@@ -212,7 +220,7 @@ Json to_json(const Status &status) {
 
     if (status.tells_all())
         return json;
-    // A 0 that isn't told is no 0.
+    // A number that the reader may not see is no 0.
     for (const char *key : restricted_keys)
         json[key] = nullptr;
     for (Json &hook : json["hooks"])
@@ -240,6 +248,10 @@ Json to_json(const Owners &owners, const Client &client) {
     return document_of(&owners, client);
 }
 
+Json to_json(const Owners &owners, const Client &client, const ProcessMemory &memory) {
+    return document_of(&owners, client, memory);
+}
+
 Json to_json(const Owners &owners, const Event &event) {
     return document_of(&owners, event);
 }
@@ -249,8 +261,9 @@ void append_json(std::string &to, const Owners &owners, const Account &account,
     append_row(to, &owners, account, memory);
 }
 
-void append_json(std::string &to, const Owners &owners, const Client &client) {
-    append_row(to, &owners, client);
+void append_json(std::string &to, const Owners &owners, const Client &client,
+                 const ProcessMemory &memory) {
+    append_row(to, &owners, client, memory);
 }
 
 namespace {

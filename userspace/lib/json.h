@@ -23,18 +23,21 @@ Json to_json(const Reclaim &reclaim);
 Json to_json(const Hook &hook);
 Json to_json(const std::optional<Owner> &owner);
 Json to_json(const Owners &owners, const Account &account);
-/// With what the kernel's controller says of the account's cgroup.
+/// Adds the figures of the kernel's memory controller for the account's cgroup.
 Json to_json(const Owners &owners, const Account &account, const MemoryController &memory);
 Json to_json(const Owners &owners, const Client &client);
+/// Adds the process's TOTAL and swap.
+Json to_json(const Owners &owners, const Client &client, const ProcessMemory &memory);
 Json to_json(const Owners &owners, const Event &event);
 /// The same text as those have, without a document: for lists that may be long.
 void append_json(std::string &to, const Owners &owners, const Account &account,
                  const MemoryController &memory);
-void append_json(std::string &to, const Owners &owners, const Client &client);
-/// What it sets and nothing else, with the keys of an account.
+void append_json(std::string &to, const Owners &owners, const Client &client,
+                 const ProcessMemory &memory);
+/// Converts the settings that a change makes, with the keys of an account.
 Json to_json(const AccountChange &change);
 Json to_json(const MachineChange &change);
-/// What a change's document ends with.
+/// Converts the last part of a change's document.
 Json to_json(const Enforcement &made);
 
 /// The schema's number, the time and the machine's start, for a verb to add to. boot_id:
@@ -44,7 +47,7 @@ Json json_document(const std::string &boot_id);
 /// The first document, then the members of the second.
 Json merged(Json first, const Json &second);
 
-/// In one line, and in ASCII.
+/// Prints one line of ASCII.
 std::string json_text(const Json &json);
 
 } // namespace umacct

@@ -58,13 +58,13 @@ public:
 
     bool end_array() { return end(); }
 
-    static bool parse_error(std::size_t /*at*/, const std::string & /*token*/,
+    static bool parse_error(std::size_t /*offset*/, const std::string & /*token*/,
                             const json::exception & /*error*/) {
         return false;
     }
 
 private:
-    /// Before each value.
+    /// Called before each value.
     void next() {
         if (depth_ > 0 && depth_ <= levels_kept && elements_[depth_ - 1])
             keys_[depth_ - 1] = std::to_string((*elements_[depth_ - 1])++);
@@ -92,7 +92,7 @@ private:
     const Visit &visit_;
     std::size_t depth_ = 0;
     std::vector<std::string> keys_ = std::vector<std::string>(levels_kept);
-    /// Of an array, the number of its next element.
+    /// The number of an array's next element.
     std::vector<std::optional<std::size_t>> elements_ =
         std::vector<std::optional<std::size_t>>(levels_kept);
 };

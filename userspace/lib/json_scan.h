@@ -13,8 +13,8 @@ namespace umacct {
 
 /// A value that holds no others.
 struct JsonScalar {
-    const std::string *text = nullptr;  ///< of a string; null for anything else
-    std::optional<std::int64_t> number; ///< of a whole number of 64 bits
+    const std::string *text = nullptr;  ///< a string's value; null for other types
+    std::optional<std::int64_t> number; ///< a 64-bit integer's value
 };
 
 /// The way to a value from the top, a member's name or an element's number for each level.

@@ -13,6 +13,8 @@ namespace umacct {
 umacct_charge_mode parse_charge_mode(const std::string &text) {
     const auto *const found = std::ranges::find(charge_mode_words, text);
 
+    if (text == "none")
+        return UMACCT_CHARGE_INHERIT;
     if (found == std::end(charge_mode_words))
         throw Error(Failure::usage,
                     fmt::format("'{}' is none of on, off and inherit", printable(text)));
@@ -20,6 +22,8 @@ umacct_charge_mode parse_charge_mode(const std::string &text) {
 }
 
 bool parse_switch(const std::string &text) {
+    if (text == "none")
+        return false;
     if (text != "on" && text != "off" && text != "true" && text != "false")
         throw Error(Failure::usage, fmt::format("'{}' is neither 'on' nor 'off'", printable(text)));
     return text == "on" || text == "true";
@@ -35,6 +39,14 @@ AccountChange as_it_is(const AccountChange &asked, const Account &account) {
     return now;
 }
 
+AccountChange settings_of(const Account &account) {
+    AccountChange all;
+
+    for_each_setting(
+        [&](const auto &setting) { all.*setting.change = value_of(setting, account); });
+    return all;
+}
+
 MachineChange as_it_is(const MachineChange &asked, const Status &status) {
     MachineChange now;
 
@@ -43,14 +55,6 @@ MachineChange as_it_is(const MachineChange &asked, const Status &status) {
             now.*setting.change = value_of(setting, status);
     });
     return now;
-}
-
-void fit_soft(AccountChange &change, const Account &now) {
-    const std::uint64_t hard = change.hard.value_or(now.hard.value_or(UMACCT_UNLIMITED));
-    const std::uint64_t soft = change.soft.value_or(now.soft.value_or(UMACCT_UNLIMITED));
-
-    if ((change.hard || change.soft) && soft != UMACCT_UNLIMITED && soft > hard)
-        change.soft = hard;
 }
 
 std::optional<Amount> WrittenSettings::amount(std::uint16_t attribute) const {

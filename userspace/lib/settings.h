@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What can be set on an account, one setting like the other: for for_each_setting(), which is
-/// made from docs/netlink/umacct.yaml.
+/// Settings of an account, all of one form: for for_each_setting(), which is made from
+/// docs/netlink/umacct.yaml.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@
 
 namespace umacct {
 
-/// What an account or the machine has, as a change says it: of a limit, UMACCT_UNLIMITED where
-/// there is none.
+/// Returns the current value of a setting in the form of a change: UMACCT_UNLIMITED for no limit.
 template <class Change, class Value, class Neutral, class Whole, class Of>
 Neutral value_of(const Setting<Change, Value, Neutral, Whole, Of> &setting, const Of &of) {
     if constexpr (std::is_same_v<Value, Limit>)
@@ -25,9 +24,12 @@ Neutral value_of(const Setting<Change, Value, Neutral, Whole, Of> &setting, cons
         return of.*setting.value;
 }
 
-/// What the change asks for, as it is.
+/// Returns the current values of the settings that the change names.
 AccountChange as_it_is(const AccountChange &asked, const Account &account);
 MachineChange as_it_is(const MachineChange &asked, const Status &status);
+
+/// All there is to set of an account, as it is.
+AccountChange settings_of(const Account &account);
 
 /// "40.00 GiB", "50 ms", "on", "inherit"
 template <class Change, class Value, class Neutral, class Whole, class Of>
@@ -52,7 +54,7 @@ umacct_charge_mode parse_charge_mode(const std::string &text);
 /// else.
 bool parse_switch(const std::string &text);
 
-/// One of the machine's, which has so much memory. Throws Error (usage) that doesn't name it.
+/// Parses a setting of the machine, with that much memory. Throws Error (usage) without its name.
 template <class Change, class Value, class Neutral>
 Neutral read_setting(const Setting<Change, Value, Neutral, MachineChange, Status> & /*setting*/,
                      const std::string &text, [[maybe_unused]] std::uint64_t total) {
@@ -62,15 +64,11 @@ Neutral read_setting(const Setting<Change, Value, Neutral, MachineChange, Status
         return parse_reserve(text).of(total);
 }
 
-/// The module takes no soft limit above the hard one. Where one of them is what an account has and
-/// the other a change's, the hard one holds, whosever it is.
-void fit_soft(AccountChange &change, const Account &now);
-
 /// Settings as people write them, in a policy or on a command line: an amount may be a share of
 /// the machine's memory.
 struct WrittenSettings {
     AccountChange exact;                     ///< those that are no amount
-    std::map<std::uint16_t, Amount> amounts; ///< by the setting's attribute
+    std::map<std::uint16_t, Amount> amounts; ///< the key is the setting's attribute
 
     /// Throws Error (usage) that doesn't name the setting.
     template <class Change, class Value, class Neutral>
@@ -99,7 +97,7 @@ struct WrittenSettings {
     /// Something depends on the machine's memory.
     bool has_shares() const;
 
-    /// On a machine with so much memory.
+    /// Returns the change on a machine with that much memory.
     AccountChange on(std::uint64_t total) const;
 };
 

@@ -47,7 +47,7 @@ struct Lead {
     unsigned char first;
     unsigned char last;
     std::size_t length;
-    char32_t least; ///< what is less is written shorter
+    char32_t least; ///< smaller codes are written shorter
 };
 
 constexpr std::array leads{Lead{0x00, 0x7f, 1, 0}, Lead{0xc2, 0xdf, 2, 0x80},

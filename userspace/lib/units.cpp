@@ -52,15 +52,17 @@ struct Unit {
 
 constexpr std::uint64_t second = 1'000'000'000;
 
-/// From the largest on.
+/// Units in descending order.
 constexpr std::array times{Unit{"s", second}, Unit{"ms", 1'000'000}, Unit{"us", 1'000},
                            Unit{"ns", 1}};
 
 std::optional<std::uint64_t> time_factor(std::string_view unit) {
     const auto *found = std::ranges::find(times, unit, &Unit::name);
 
+    if (unit == "d")
+        return second * 3600 * 24;
     if (unit == "min" || unit == "m" || unit == "h")
-        return (unit == "h" ? 3600 : 60) * second;
+        return second * (unit == "h" ? 3600U : 60U);
     return found == times.end() ? std::nullopt : std::optional(found->size);
 }
 
@@ -81,7 +83,7 @@ std::optional<std::uint64_t> scale(std::string_view whole, std::string_view frac
 
     if (std::from_chars(whole.data(), whole.data() + whole.size(), value).ec != std::errc())
         return std::nullopt;
-    // In integers: a double would round what a user can write exactly.
+    // Integers: a double would round values that a user can write exactly.
     std::from_chars(fraction.data(), fraction.data() + fraction.size(), numerator);
     for (std::size_t i = 0; i < fraction.size(); ++i)
         denominator *= 10;
@@ -159,11 +161,31 @@ std::uint64_t parse_size(std::string_view text) {
                  "write a size as 40G, 512M, 1.5GiB or a number of bytes");
 }
 
+namespace {
+
+bool is_no_limit(std::string_view text) {
+    return text == "max" || text == "none" || text == "off";
+}
+
+/// Reads the size of a setting. A small number is a size whose unit was forgotten.
+std::uint64_t parse_amount_of(std::string_view text, const char *hint) {
+    constexpr std::uint64_t least = 1ULL << 20;
+    const std::uint64_t bytes = parse(text, size_factor, "size", hint);
+
+    if (bytes != 0 && bytes < least &&
+        text.find_first_not_of("0123456789.") == std::string_view::npos)
+        throw Error(Failure::usage, fmt::format("'{}' has no unit", text),
+                    fmt::format("write {0}G, {0}M, or {0}B for bytes", text));
+    return bytes;
+}
+
+} // namespace
+
 std::uint64_t parse_limit(std::string_view text) {
-    if (text == "max")
+    if (is_no_limit(text))
         return UMACCT_UNLIMITED;
-    return parse(text, size_factor, "size",
-                 "write a size as 40G, 512M, 1.5GiB or a number of bytes, or max for no limit");
+    return parse_amount_of(text, "write a size as 40G, 512M, 1.5GiB or a number of bytes, or max "
+                                 "for no limit");
 }
 
 double parse_share(std::string_view text) {
@@ -187,13 +209,13 @@ namespace {
 Amount parse_amount_or(const std::string &text, const char *hint) {
     if (text.ends_with('%'))
         return {.bytes = 0, .percent = parse_share(text)};
-    return {.bytes = parse(text, size_factor, "size", hint), .percent = {}};
+    return {.bytes = parse_amount_of(text, hint), .percent = {}};
 }
 
 } // namespace
 
 Amount parse_amount(const std::string &text) {
-    if (text == "max")
+    if (is_no_limit(text))
         return {.bytes = UMACCT_UNLIMITED, .percent = {}};
     return parse_amount_or(text, "write a size as 40G, 512M, 1.5GiB or a number of bytes, a share "
                                  "of the machine's memory as 50%, or max for no limit");
@@ -201,8 +223,8 @@ Amount parse_amount(const std::string &text) {
 
 Amount parse_reserve(const std::string &text) {
     if (text == "max")
-        throw Error(Failure::usage, "'max' would leave nothing to anybody");
-    if (text == "off")
+        throw Error(Failure::usage, "'max' would leave no memory at all");
+    if (text == "off" || text == "none")
         return {};
     return parse_amount_or(text, "write a size as 40G, 512M, 1.5GiB or a number of bytes, a share "
                                  "of the machine's memory as 10%, or off");
@@ -215,7 +237,7 @@ std::uint64_t parse_size_of(std::string_view text, std::uint64_t whole) {
 }
 
 std::uint64_t parse_time(std::string_view text) {
-    if (text == "off" || text == "0")
+    if (is_no_limit(text) || text == "0")
         return 0;
     return parse(text, time_factor, "time", "write a time as 500us, 20ms or 1s, or off");
 }
@@ -259,7 +281,7 @@ std::string format_percent(double percent) {
 std::string format_time(std::uint64_t ns) {
     if (ns == 0)
         return "off";
-    // A time of less than a microsecond is told in these, too.
+    // Times below a microsecond are printed in these, too.
     const auto *unit = std::ranges::find_if(
         times, [ns](const Unit &each) { return ns >= each.size || each.name == "us"; });
     return fmt::format("{:g} {}", static_cast<double>(ns) / static_cast<double>(unit->size),

@@ -16,7 +16,7 @@ namespace umacct {
 /// are dropped. Throws Error (usage) on anything else, and above 2^64 - 2.
 std::uint64_t parse_size(std::string_view text);
 
-/// A size, or "max" for no limit, which gives UMACCT_UNLIMITED.
+/// A size, or "max", "none" or "off" for no limit, which gives UMACCT_UNLIMITED.
 std::uint64_t parse_limit(std::string_view text);
 
 /// "50%", "0.5%": more than 0 and at most 100. Throws Error (usage) on anything else.
@@ -27,7 +27,7 @@ struct Amount {
     std::uint64_t bytes = 0;
     std::optional<double> percent;
 
-    /// In bytes, on a machine with so much memory.
+    /// Returns the bytes on a machine with that much memory.
     std::uint64_t of(std::uint64_t total) const;
 
     bool operator==(const Amount &other) const = default;
@@ -36,10 +36,10 @@ struct Amount {
 /// A size, "max" for no limit, or a share. Throws Error (usage) on anything else.
 Amount parse_amount(const std::string &text);
 
-/// What is kept for somebody: a size, a share, or "off" for nothing. Throws Error (usage).
+/// Parses a reserved amount: a size, a share, or "off" for nothing. Throws Error (usage).
 Amount parse_reserve(const std::string &text);
 
-/// A size, or a share of so many bytes, such as "10%". Throws Error (usage).
+/// Parses a size, or a share of that many bytes, such as "10%". Throws Error (usage).
 std::uint64_t parse_size_of(std::string_view text, std::uint64_t whole);
 
 /// "250ms", "2s", "500us", "1h", "0"; nanoseconds. "off" gives 0. Throws Error (usage).
@@ -51,8 +51,8 @@ std::string format_size(std::uint64_t bytes);
 /// The same; "max" for no limit.
 std::string format_limit(const Limit &limit);
 
-/// For columns that must stay narrow: four digits, so 9 characters at most up to
-/// 9999 TiB: "1.50 GiB", "117.0 GiB", "1000 MiB".
+/// Formats a size for narrow columns: four digits, so 9 characters at most up to 9999 TiB: "1.50
+/// GiB", "117.0 GiB", "1000 MiB".
 std::string format_short(std::uint64_t bytes);
 /// A change per second, likewise, with its sign: "+1.50 MiB/s", "-12 B/s", "0 B/s".
 std::string format_rate(std::int64_t bytes_per_second);

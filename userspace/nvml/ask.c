@@ -10,7 +10,7 @@
 
 #include <linux/genetlink.h>
 
-/* What the kernel puts into one part of a dump at most. */
+/* The largest part of a dump that the kernel sends. */
 #define BUFFER_BYTES	(32 << 10)
 
 struct request {
@@ -63,7 +63,7 @@ static ssize_t receive(struct ask *ask)
 	}
 }
 
-/* What an NLMSG_ERROR, or an NLMSG_DONE, says: 0 or a negative errno. */
+/* The code in an NLMSG_ERROR or NLMSG_DONE: 0 or a negative errno. */
 static int code_of(const struct nlmsghdr *header)
 {
 	int code = 0;
@@ -113,7 +113,7 @@ static void read_family(const struct nlattr *attributes, size_t size, void *to)
 
 int ask_open(struct ask *ask)
 {
-	/* The kernel answers at once; nobody waits for it if it doesn't. */
+	/* The kernel answers at once; otherwise there is no wait. */
 	const struct timeval patience = { .tv_sec = 1 };
 	int code;
 

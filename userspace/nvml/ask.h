@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The umacct module, asked over generic netlink. lib/module does it for everybody else; this
+ * The umacct module over generic netlink. lib/module serves all other programs; this
  * is for a library that is loaded into other people's programs and containers, where libnl and
  * the C++ library aren't, or are others.
  */
@@ -37,10 +37,10 @@ void ask_close(struct ask *ask);
 int ask_one(struct ask *ask, enum umacct_cmd command, uint16_t id_type, uint64_t id,
 	    ask_answer *answer, void *to);
 
-/* As many answers as there are. -EINTR where something changed meanwhile. */
+/* Reads all answers. -EINTR where something changed meanwhile. */
 int ask_all(struct ask *ask, enum umacct_cmd command, ask_answer *answer, void *to);
 
-/* The attribute of that type, if it has at least so many bytes; else NULL. */
+/* Returns the attribute of that type, if it has at least that many bytes; else NULL. */
 const void *ask_attribute(const struct nlattr *attributes, size_t size, uint16_t type,
 			  size_t bytes);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ask.h"
@@ -146,7 +147,7 @@ static void read_account(const struct nlattr *attributes, size_t size, void *to)
 
 struct limits {
 	uint64_t effective;	/* the lowest hard limit */
-	uint64_t left;		/* of the one that leaves least */
+	uint64_t left;		/* limit of the account that leaves least */
 };
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -183,7 +184,7 @@ static void own_cgroup(char *path, size_t room, size_t *mount_length)
 	}
 }
 
-/* As far up as the caller may see. */
+/* Goes up as far as the caller may see. */
 static struct limits limits_of_self(struct ask *ask)
 {
 	struct limits limits = { UMACCT_UNLIMITED, UMACCT_UNLIMITED };
@@ -198,8 +199,8 @@ static struct limits limits_of_self(struct ask *ask)
 		char *slash = strrchr(path, '/');
 		int code = -ENOENT;
 
-		/* stat() is of a C library that many containers don't have yet. */
-		if (statx(AT_FDCWD, path, 0, STATX_INO, &cgroup) == 0)
+		/* The C library's stat() and statx() are missing in images of 2018. */
+		if (syscall(SYS_statx, AT_FDCWD, path, 0, STATX_INO, &cgroup) == 0)
 			code = ask_one(ask, UMACCT_CMD_ACCOUNT_GET, UMACCT_A_ACCOUNT_ID,
 				       cgroup.stx_ino, read_account, &account);
 		if (code == 0) {
@@ -250,9 +251,9 @@ bool read_known_memory(struct known_memory *memory)
 	available = number_after(text, "MemAvailable:") << 10;
 	apart = available > free_now ? available - free_now : free_now - available;
 	/*
-	 * With a view, what is available is free, and is the figure that we want. Else it is
-	 * what the view would say: of the module, or, for somebody who isn't told, of the kernel,
-	 * less what is kept for devices.
+	 * A view reports available memory as free: that is the figure wanted here. Else it is
+	 * the view's figure: the module's, or, for a caller that may not see that, the kernel's,
+	 * less the memory that is kept for devices.
 	 */
 	if (apart > 1 << 20) {
 		const uint64_t kept = number_after(text, "CmaFree:") << 10;

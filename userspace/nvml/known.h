@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What umacct knows of the memory, as far as the calling process may see it. All of it is asked
+ * Memory as umacct knows it, as far as the calling process may see it. All of it is asked
  * anew each time; nothing is kept open. False is the answer where the module isn't loaded or
  * can't be asked, or nothing accounts: what the real library says stays then.
  */
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* As a view has it: see docs/limits.md. */
+/* The figures of a view: see docs/limits.md. */
 struct known_memory {
 	uint64_t total;	/* bytes; never less than free */
 	uint64_t free;
@@ -24,8 +24,8 @@ struct known_memory {
 bool read_known_memory(struct known_memory *memory);
 
 struct known_process {
-	unsigned int pid;	/* in the caller's pid namespace */
-	uint64_t bytes;		/* for all accounts, as "umacct ps" has them */
+	unsigned int pid;	/* its pid in the caller's namespace */
+	uint64_t bytes;		/* bytes in all accounts, as in "umacct ps" */
 };
 
 struct known_processes {
@@ -36,10 +36,10 @@ struct known_processes {
 /* Those that live, hold memory, and have a pid in the caller's namespace. */
 bool read_known_processes(struct known_processes *processes);
 
-/* Of the machine, whatever view the caller has of it; 0 where that isn't known. */
+/* The machine's figure, not a view's; 0 if unknown. */
 uint64_t known_machine_memory(void);
 
-/* Where /proc and /sys are; empty but in tests. */
+/* Folder of /proc and /sys; empty except in tests. */
 extern const char *known_root;
 
 #ifdef __cplusplus

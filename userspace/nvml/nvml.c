@@ -222,7 +222,7 @@ static int ask_real(const struct lister *lister, struct nvml_device *device, uns
 	return ((nvml_list_function *)function)(device, count, processes);
 }
 
-/* Of whatever version. */
+/* Any version of the structure. */
 struct list {
 	unsigned int count;
 	size_t size;
@@ -244,7 +244,7 @@ static struct nvml_process *find_process(const struct list *list, unsigned int p
 	return NULL;
 }
 
-/* All that the real library has, with room for so many more. False where memory runs out. */
+/* Copies the real library's list, with room for that many more. False if memory runs out. */
 static bool read_real(const struct lister *lister, struct nvml_device *device, unsigned int more,
 		      struct list *list)
 {
@@ -289,7 +289,7 @@ static void forget_listed(const struct lister *lister, struct nvml_device *devic
 	free(list.processes);
 }
 
-/* What the real library could not say of its own processes. */
+/* Bytes that the real library lacks for its own processes. */
 static void fill_in(struct list *list, struct known_processes *known)
 {
 	size_t i;
@@ -402,7 +402,7 @@ NVML_EXPORT int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device
 
 	if (!function)
 		return NVML_FUNCTION_NOT_FOUND;
-	/* Of another version, or with a mode that we don't know, it is for the real one. */
+	/* Another version, or an unknown mode, goes to the real library. */
 	if (!list || list->version != NVML_VERSION(struct nvml_detail_list, 1) ||
 	    list->mode >= NVML_MODES)
 		return function(device, list);

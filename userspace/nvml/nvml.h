@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * As much of NVML's ABI as the library answers itself: the functions that it has, and what they
+ * The part of NVML's ABI that the library answers itself: the functions that it has, and what they
  * take and return. NVIDIA's nvml.h is where this is from; the real library holds to it.
  */
 #ifndef UMACCT_NVML_H
@@ -15,13 +15,13 @@ enum nvml_result {
 	NVML_FUNCTION_NOT_FOUND = 13,
 };
 
-/* In place of a process's bytes. */
+/* Stands for unknown bytes of a process. */
 #define NVML_NOT_AVAILABLE	(~0ULL)
 
-/* What a structure's member "version" says: its size, and its number. */
+/* A structure's member "version": its size and its number. */
 #define NVML_VERSION(type, number)	((unsigned int)(sizeof(type) | (number) << 24))
 
-/* What nvmlDeviceGetVirtualizationMode() says of a virtual GPU. */
+/* The answer of nvmlDeviceGetVirtualizationMode() for a virtual GPU. */
 #define NVML_VIRTUAL_GPU	2
 
 struct nvml_device;
@@ -46,7 +46,7 @@ struct nvml_bar1 {
 	unsigned long long used;
 };
 
-/* What every version of a process begins with. */
+/* The head that all versions of a process share. */
 struct nvml_process {
 	unsigned int pid;
 	unsigned long long bytes;

@@ -16,7 +16,9 @@
 #define RM_CONTROL_DEVICE	"/dev/nvidiactl"
 
 /* The statuses the tests ask about. */
+#define RM_ERR_INSUFFICIENT_RESOURCES 0x1a
 #define RM_ERR_INVALID_ARGUMENT	0x1f
+#define RM_ERR_INVALID_STATE	0x40
 #define RM_ERR_NO_MEMORY	0x51
 
 struct rm_client {
@@ -38,7 +40,7 @@ void rm_close(struct rm_client *client);
 int rm_alloc(const struct rm_client *client, uint32_t handle, uint64_t size);
 int rm_free(const struct rm_client *client, uint32_t handle);
 
-/* Objects that have no memory: events of the client's, once its file is to be told of them. */
+/* Objects that have no memory: events of the client's, once its file is subscribed to them. */
 int rm_event_file(const struct rm_client *client);
 int rm_alloc_event(const struct rm_client *client, uint32_t handle);
 

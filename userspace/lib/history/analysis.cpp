@@ -25,12 +25,12 @@ constexpr std::int64_t second = 1000;
 constexpr std::int64_t minute = 60 * second;
 constexpr std::int64_t hour = 60 * minute;
 
-/// How far back the beginning of an end is looked for; the shortest that explains it wins.
+/// Windows in which the beginning of an end is looked for; the shortest that explains it wins.
 constexpr std::array windows{15 * second, minute, 5 * minute, 15 * minute, hour, 6 * hour};
-/// So much of the fall has to be in a window that explains it.
+/// Share of the fall that a window must contain to explain it.
 constexpr double most_of = 0.9;
 
-/// Memory is short below this part of the machine's, or where tasks wait so much of the time.
+/// Memory is short below this share of the total, or above this share of waiting.
 constexpr double short_share = 0.10;
 constexpr double stalled_much = 10;
 constexpr std::int64_t stalled_window = 10 * second;
@@ -38,10 +38,11 @@ constexpr std::int64_t stalled_window = 10 * second;
 /// A sudden load is no leak.
 constexpr std::int64_t sudden = 30 * second;
 
-/// A leak takes so long at the least, and so much.
+/// Minimum duration and growth of a leak.
 constexpr std::int64_t leak_span = 10 * minute;
 constexpr std::uint64_t leak_bytes = 16ULL << 20;
-/// What of it may come back meanwhile, and what each quarter of the time has to add.
+/// The share of a leak that may come back in between, and the share that each quarter of the time
+/// has to add.
 constexpr double leak_falls = 0.10;
 constexpr double leak_quarter = 0.10;
 constexpr std::size_t leak_points = 20;
@@ -54,7 +55,7 @@ std::string size(std::int64_t bytes) {
     return format_size(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
-/// The machine alone, of a time in which there are many moments.
+/// A moment of the machine alone, for periods of many moments.
 struct Point {
     std::int64_t time_ms;
     Figures machine;
@@ -69,7 +70,8 @@ std::vector<Point> points_of(Reader &reader, const Boot &boot, const Range &rang
     return points;
 }
 
-/// Of the time between two points, per cent in which all tasks waited for memory.
+/// Returns the share of the time between two points, in per cent, in which all tasks waited for
+/// memory.
 double stalled_between(const Point &a, const Point &b) {
     const auto ms = static_cast<double>(b.time_ms - a.time_ms);
 
@@ -86,7 +88,8 @@ std::vector<Point>::const_iterator first_since(const std::vector<Point> &points,
     return found == points.end() ? std::prev(found) : found;
 }
 
-/// When the fall began that ended here: the last point that had as much as ever since.
+/// Finds the beginning of the fall that ended here: the last point that is not lower than any later
+/// one.
 std::vector<Point>::const_iterator begin_of_fall(const std::vector<Point> &points,
                                                  std::uint64_t (*measure)(const Figures &)) {
     const std::uint64_t last = measure(points.back().machine);
@@ -109,7 +112,7 @@ std::vector<Point>::const_iterator begin_of_fall(const std::vector<Point> &point
         if (static_cast<double>(measure(best->machine) - last) <
             most_of * static_cast<double>(fall))
             continue;
-        // Of what wavers before it falls, the last wave.
+        // The last wave, where the measure wavers before it falls.
         const std::uint64_t nearly = measure(best->machine) - fall / 1000;
         auto from = best;
         for (auto it = best; it != points.end(); ++it) {
@@ -139,12 +142,13 @@ std::vector<Growth> growths(const Moment &before, const Moment &after,
                        .after = holdings});
     }
     std::ranges::sort(all, [](const Growth &a, const Growth &b) {
-        return std::pair(a.locked(), b.named.path) > std::pair(b.locked(), a.named.path);
+        return std::pair(a.total(), b.named.path) > std::pair(b.total(), a.named.path);
     });
     return all;
 }
 
-/// Who has most of it by some measure, and of that branch the deepest that has most of it too.
+/// Finds the account with most of the growth by some measure, and below it the deepest one that
+/// still has most.
 template <class Measure>
 std::optional<Growth> most(const std::vector<Growth> &all, std::int64_t least, Measure measure) {
     const Growth *best = nullptr;
@@ -178,8 +182,8 @@ std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t total) {
     return step;
 }
 
-/// What there was of the measure when tasks began to wait for memory; where they didn't, a part
-/// of the whole.
+/// Returns how much there was of the measure when tasks began to wait for memory, or a part of the
+/// whole if none did.
 std::uint64_t needed(const std::vector<Point> &points, std::int64_t from_ms,
                      std::uint64_t (*measure)(const Figures &)) {
     constexpr double begins = 5;
@@ -196,8 +200,8 @@ Prevention none(std::string why) {
     return {.why_not = std::move(why)};
 }
 
-/// Of what was taken through the driver, or by programs: from when on less than so much could
-/// be had, and who took more then.
+/// Finds the moment from which less was available than a limit on driver or program memory would
+/// have kept, and the account that grew most after it.
 Prevention prevent(Reader &reader, const End &end, const std::vector<Point> &points,
                    const std::map<std::uint32_t, Named> &names) {
     Prevention prevention;
@@ -214,7 +218,7 @@ Prevention prevent(Reader &reader, const End &end, const std::vector<Point> &poi
     });
     if (crossed == points.end())
         return none(fmt::format("{} was available at any time", format_size(bytes)));
-    // In the second before, or there would have been no sample with so little.
+    // One second earlier: the sample before the threshold was crossed.
     const Point &at_last = crossed == points.begin() ? *crossed : *std::prev(crossed);
     const auto then = reader.at(end.boot, at_last.time_ms);
     const auto last = reader.at(end.boot, end.boot.last_ms);
@@ -232,9 +236,10 @@ Prevention prevent(Reader &reader, const End &end, const std::vector<Point> &poi
             return none(fmt::format("a reserve of {} was in force",
                                     format_size(end.after[Figure::reserve])));
         if (!whom)
-            return none(fmt::format("nobody took more through the driver once less than {} could "
-                                    "be had",
-                                    format_size(bytes)));
+            return none(
+                fmt::format("no account took more through the driver once less than {} could "
+                            "be had",
+                            format_size(bytes)));
         prevention.way = Prevention::Way::reserve;
         prevention.whom = whom;
         prevention.refused =
@@ -279,8 +284,8 @@ Kind kind_of(const End &end, const std::optional<Growth> &by_memory,
         return Kind::cache;
     if (!is_short)
         return Kind::not_short;
-    if (by_memory && by_memory->locked() * 2 >= fall)
-        return by_memory->driver() * 2 >= by_memory->locked() ? Kind::driver : Kind::programs;
+    if (by_memory && by_memory->total() * 2 >= fall)
+        return by_memory->driver() * 2 >= by_memory->total() ? Kind::driver : Kind::programs;
     const std::int64_t all =
         minus(end.after[Figure::usage], end.before[Figure::usage]) +
         std::max<std::int64_t>(
@@ -290,13 +295,13 @@ Kind kind_of(const End &end, const std::optional<Growth> &by_memory,
                                                each.named.path.find('/', 1) != std::string::npos
                                            ? sum
                                            : sum + std::max<std::int64_t>(
-                                                       each.locked() - each.driver(), 0);
+                                                       each.total() - each.driver(), 0);
                             }),
             0);
     return all * 2 >= fall && all > 0 ? Kind::many : Kind::unknown;
 }
 
-/// When what was available was nearly as low as at the end, after that point.
+/// Finds the moment after that point at which nearly as little was available as at the end.
 std::int64_t low_since(const std::vector<Point> &points, const Point &first) {
     const std::uint64_t last = obtainable(points.back().machine);
     const std::uint64_t fall =
@@ -310,7 +315,7 @@ std::int64_t low_since(const std::vector<Point> &points, const Point &first) {
         ->time_ms;
 }
 
-/// Whether nobody waited for memory for a good while after that fall: it wasn't the reason.
+/// Returns whether no task waited for memory for a minute after that fall: it was not the reason.
 bool was_well_when_low(const std::vector<Point> &points, const Point &fell) {
     const std::int64_t low = low_since(points, fell);
     const std::uint64_t total = points.back().machine[Figure::total];
@@ -324,7 +329,7 @@ bool was_well_when_low(const std::vector<Point> &points, const Point &fell) {
     return false;
 }
 
-/// Fills in what happened from that point on. Whether there are samples of it.
+/// Describes the time from that point on. Returns whether there are samples of it.
 bool explain(End &end, Reader &reader, const std::vector<Point> &points, const Point &first,
              const std::map<std::uint32_t, Named> &names) {
     const Point &last = points.back();
@@ -343,7 +348,7 @@ bool explain(End &end, Reader &reader, const std::vector<Point> &points, const P
 
     const auto least = static_cast<std::int64_t>(end.after[Figure::total] / 200);
     const auto by_memory =
-        most(end.growers, least, [](const Growth &each) { return each.locked(); });
+        most(end.growers, least, [](const Growth &each) { return each.total(); });
     const auto by_cache = most(end.growers, least, [](const Growth &each) { return each.cache(); });
     end.kind = kind_of(end, by_memory, by_cache);
     if (end.kind == Kind::cache)
@@ -359,8 +364,8 @@ std::int64_t Growth::driver() const {
     return minus(after[Holding::driver], before[Holding::driver]);
 }
 
-std::int64_t Growth::locked() const {
-    return minus(history::locked(after), history::locked(before));
+std::int64_t Growth::total() const {
+    return minus(history::total_and_swap(after), history::total_and_swap(before));
 }
 
 std::int64_t Growth::cache() const {
@@ -408,8 +413,8 @@ std::string how_it_ended(const End &end) {
     if (end.running)
         return fmt::format("The machine runs; the last sample is of {}.", last);
     if (end.clean)
-        return fmt::format("The recording ended cleanly at {}: umacctd was told to end.", last);
-    return fmt::format("The recording ends at {} without umacctd having been told to end: the "
+        return fmt::format("The recording ended cleanly at {}: umacctd was stopped.", last);
+    return fmt::format("The recording ends at {} without an orderly stop of umacctd: the "
                        "machine hung, lost its power, or umacctd was killed.",
                        last);
 }
@@ -431,9 +436,8 @@ std::string what_happened(const End &end) {
                         took <= sudden ? "a sudden load" : "little by little");
         break;
     case Kind::programs:
-        text =
-            fmt::format("Programs in {} took {} within {}, not through the driver: ",
-                        quoted(end.culprit->named), size(end.culprit->locked()), span_text(took));
+        text = fmt::format("Programs in {} took {} within {}, not through the driver: ",
+                           quoted(end.culprit->named), size(end.culprit->total()), span_text(took));
         break;
     case Kind::cache:
         text = fmt::format(
@@ -463,9 +467,9 @@ std::string what_happened(const End &end) {
         text += " The data do not show what ended it.";
     if (end.kind == Kind::many || end.kind == Kind::unknown) {
         for (const Growth &each : end.growers) {
-            if (each.named.path == "/" || each.locked() <= 0)
+            if (each.named.path == "/" || each.total() <= 0)
                 continue;
-            text += fmt::format(" {} grew most, by {}.", quoted(each.named), size(each.locked()));
+            text += fmt::format(" {} grew most, by {}.", quoted(each.named), size(each.total()));
             break;
         }
     }
@@ -644,9 +648,9 @@ std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &rang
                 course.last = holdings;
                 course.points.emplace_back(static_cast<double>(moment.time_ms - course.first_ms) /
                                                hour,
-                                           static_cast<double>(locked(holdings)));
+                                           static_cast<double>(total_and_swap(holdings)));
             }
-            // Who is gone leaks no more.
+            // Accounts that are gone leak no more.
             std::erase_if(courses, [&](const auto &each) {
                 return !moment.state.accounts.contains(each.first);
             });
@@ -654,7 +658,7 @@ std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &rang
         std::max<std::int64_t>(interval_ms, 10 * second));
     for (const auto &[key, course] : courses) {
         const auto name = names.find(key);
-        const std::int64_t grown = minus(locked(course.last), locked(course.first));
+        const std::int64_t grown = minus(total_and_swap(course.last), total_and_swap(course.first));
 
         if (name == names.end() || name->second.path == "/" || course.points.size() < leak_points ||
             course.last_ms - course.first_ms < leak_span ||
@@ -669,7 +673,7 @@ std::vector<Leak> find_leaks(Reader &reader, const Boot &boot, const Range &rang
              .driver =
                  minus(course.last[Holding::driver], course.first[Holding::driver]) * 2 >= grown});
     }
-    // Of one inside another, who does it.
+    // A leak inside another one's subtree is reported for the inner account only.
     std::erase_if(leaks, [all = leaks](const Leak &leak) {
         return std::ranges::any_of(all, [&](const Leak &other) {
             return is_below(other.named.path, leak.named.path) && other.grown >= leak.grown / 4 * 3;

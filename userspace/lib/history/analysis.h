@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What became of a machine, told from its history: nothing that is not in the data.
+/// Analysis of how a machine's boots ended, from the data of its history alone.
 #pragma once
 
 #include <cstdint>
@@ -20,45 +20,45 @@ struct Growth {
     Holdings after;
 
     std::int64_t driver() const;
-    std::int64_t locked() const;
+    std::int64_t total() const;
     std::int64_t cache() const;
 };
 
 enum class Kind {
     not_short, ///< memory was not short at the end
-    driver,    ///< what one account took through the driver
-    programs,  ///< what one account's programs have
-    cache,     ///< page cache, beside what the driver has and nobody can take back
+    driver,    ///< one account, through the driver
+    programs,  ///< one account's programs
+    cache,     ///< page cache, beside driver memory that can't be reclaimed
     many,      ///< no account has half of it
-    unknown    ///< what is gone, no account has
+    unknown    ///< no account that still exists
 };
 
-/// What would have kept the memory from running short.
+/// The setting that would have kept the memory from running short.
 struct Prevention {
     enum class Way { none, reserve, kernel_limit, headroom };
 
     Way way = Way::none;
     std::uint64_t bytes = 0;
-    std::int64_t time_ms = 0;     ///< when it would have begun to act
-    std::optional<Growth> whom{}; ///< whom it would have refused
-    std::int64_t refused = 0;     ///< what they took after that, in bytes
-    std::string why_not{};        ///< of none: what the data lack
+    std::int64_t time_ms = 0;     ///< the moment it would have begun to act
+    std::optional<Growth> whom{}; ///< the account it would have refused
+    std::int64_t refused = 0;     ///< bytes that account took afterwards
+    std::string why_not{};        ///< the missing data, where there is no way
 };
 
 /// The end of what was recorded of one start of the machine.
 struct End {
     Boot boot;
-    bool clean = false;   ///< umacctd was told to end
+    bool clean = false;   ///< umacctd was stopped
     bool running = false; ///< it is this start of the machine
     Kind kind = Kind::unknown;
     std::int64_t fell_from_ms = 0; ///< the available memory fell since then
     std::int64_t low_since_ms = 0; ///< and was as low as at the end since then
     Figures before{};
     Figures after{};
-    std::vector<Growth> growers{}; ///< by what they took meanwhile; the most first
+    std::vector<Growth> growers{}; ///< largest growth first
     std::optional<Growth> culprit{};
-    double stalled_percent = 0;    ///< of the last seconds, in which all tasks waited for memory
-    std::vector<Happening> acts{}; ///< what umacct did meanwhile
+    double stalled_percent = 0;    ///< share of the last seconds with all tasks waiting
+    std::vector<Happening> acts{}; ///< umacct's own actions meanwhile
     Prevention prevention{};
 };
 

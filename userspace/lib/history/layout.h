@@ -8,12 +8,12 @@
 
 namespace umacct::history {
 
-/// Below the root.
+/// The history's folder, relative to the root directory.
 constexpr const char *folder = "var/lib/umacctd";
 constexpr const char *file_name = "history.db";
 constexpr const char *without_sqlite = "cannot write the history";
 
-/// Of the file with its log, in bytes.
+/// Largest size of the file and its log together, in bytes.
 constexpr std::int64_t size_bound = 64LL << 20;
 
 /// The same samples, ever fewer of them, and for ever longer.
@@ -30,19 +30,44 @@ constexpr std::array resolutions{
     Resolution{"sample_10min", 600'000, 366L * 24 * 6},
 };
 
-/// So many events are kept.
+/// Number of events that are kept.
 constexpr std::int64_t events_kept = 20'000;
 
-/// Every so many samples one is whole; the others say what differs from the one before.
+/// Interval of whole samples; the others say what differs from the one before.
 constexpr int whole_every = 60;
 
-/// Of another layout, a file is set aside.
-constexpr int layout_version = 1;
+/// A file of a later layout is set aside; one of the first, without seals, gets them from now on.
+constexpr int layout_version = 2;
+constexpr int layout_without_seals = 1;
+
+/// A table, and its columns without the last one, which is the row's seal. The first is the key.
+struct Table {
+    const char *name = nullptr;
+    const char *columns = nullptr;
+    bool chained = false; ///< a row that isn't whole continues the seal of the row before it
+};
+
+constexpr const char *sample_columns = "id, whole, difference";
+constexpr Table boot_table{"boot", "number, boot_id, started_ms, ended_ms"};
+constexpr Table account_table{"account", "key, boot, id, path, owner"};
+constexpr Table event_table{"event", "id, boot, uptime_ms, type, path, limit_path, comm, pid, "
+                                     "size, usage, limit_bytes, count, text, time_ms"};
+
+constexpr Table sample_table(std::size_t resolution) {
+    return {resolutions[resolution].table, sample_columns, true};
+}
 
 /// A sample's id: of which start of the machine, and when in it. Later ones are greater,
 /// whatever was done to the clock.
 constexpr std::int64_t id_of(std::int64_t boot, std::int64_t uptime_ms) {
     return (boot << 41) + uptime_ms;
+}
+
+/// No boot's number gets there.
+constexpr std::int64_t most_boots = (1LL << 22) - 1;
+
+constexpr std::int64_t boot_of(std::int64_t id) {
+    return id >> 41;
 }
 
 constexpr std::int64_t uptime_of(std::int64_t id) {

@@ -3,6 +3,7 @@
 
 #include "lib/arithmetic.h"
 #include "lib/error.h"
+#include "lib/machine.h"
 
 namespace umacct::history {
 
@@ -10,7 +11,7 @@ namespace {
 
 /// Nearly all numbers are of whole pages.
 constexpr std::int64_t page = 4096;
-/// A difference of no bytes, which nobody writes: the number itself comes.
+/// A difference of 0, which is never written: the number itself follows.
 constexpr std::uint64_t escape = 1;
 
 void put(std::string &to, std::uint64_t number) {
@@ -43,7 +44,7 @@ std::int64_t unfolded(std::uint64_t number) {
     return static_cast<std::int64_t>((number >> 1U) ^ (~(number & 1U) + 1));
 }
 
-/// In pages where it is of pages. The lowest bit says so.
+/// Writes a difference in pages if it is a multiple of the page size; the lowest bit is the unit.
 void put_difference(std::string &to, std::int64_t difference) {
     constexpr std::int64_t most = INT64_MAX / 4;
 
@@ -65,7 +66,7 @@ std::int64_t take_difference(std::string_view &from) {
     return (number & 1U) == 0 ? unfolded(number >> 1U) * page : unfolded(number >> 1U);
 }
 
-/// Which of them differ, and by how much.
+/// Writes which of the numbers differ, and by how much.
 template <class Key>
 void put_numbers(std::string &to, const Numbers<Key> &before, const Numbers<Key> &now) {
     std::uint64_t which = 0;
@@ -87,13 +88,13 @@ void take_numbers(std::string_view &from, Numbers<Key> &numbers) {
         if ((which >> i & 1U) == 0)
             continue;
         const auto difference = static_cast<std::uint64_t>(take_difference(from));
-        // What a later umacct wrote, this one can't name.
+        // Numbers of a later umacct have no name here: skipped.
         if (i < Numbers<Key>::size())
             numbers[Key(i)] += difference;
     }
 }
 
-/// What comes before an account's number.
+/// The byte before an account's number.
 enum class Mark : std::uint64_t { end, changed, gone };
 
 } // namespace
@@ -106,7 +107,8 @@ const char *key_of(Figure figure) {
         "swap_free_bytes",    "usage_bytes",       "charged_bytes",
         "driver_usage_bytes", "managed_bytes",     "metadata_bytes",
         "untracked_bytes",    "pools_bytes",       "reserve_bytes",
-        "pressure_some_us",   "pressure_full_us",  "dropped_samples"};
+        "pressure_some_us",   "pressure_full_us",  "dropped_samples",
+        "driver_complaints"};
 
     static_assert(keys.size() == Figures::size());
     return keys[static_cast<std::size_t>(figure)];
@@ -115,7 +117,7 @@ const char *key_of(Figure figure) {
 const char *key_of(Holding holding) {
     static constexpr std::array keys{"usage_bytes", "charged_bytes", "memory_current_bytes",
                                      "cache_bytes", "hard_bytes",    "soft_bytes",
-                                     "refusals",    "failures"};
+                                     "refusals",    "failures",      "swap_bytes"};
 
     static_assert(keys.size() == Holdings::size());
     return keys[static_cast<std::size_t>(holding)];
@@ -125,8 +127,13 @@ std::uint64_t held(const Holdings &account) {
     return account[Holding::driver] + without(account[Holding::current], account[Holding::charged]);
 }
 
-std::uint64_t locked(const Holdings &account) {
-    return without(held(account), account[Holding::cache]);
+std::uint64_t total(const Holdings &account) {
+    return total_of(account[Holding::driver], account[Holding::charged], account[Holding::current],
+                    account[Holding::cache]);
+}
+
+std::uint64_t total_and_swap(const Holdings &account) {
+    return total(account) + account[Holding::swap];
 }
 
 std::uint64_t page_cache(const Figures &machine) {

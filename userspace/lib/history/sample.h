@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What is recorded at one moment, and how little of it is written: what differs from the moment
-/// before.
+/// One sample of the machine's state, and its encoding as a difference from the sample before.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ enum class Figure : std::uint8_t {
     total,
     free,
     available,  ///< MemAvailable
-    obtainable, ///< that the driver could have; 0 where the module isn't loaded
+    obtainable, ///< available to the driver; 0 without the module
     buffers,
     cached,
     reclaimable, ///< KReclaimable
@@ -28,15 +27,16 @@ enum class Figure : std::uint8_t {
     swap_free,
     usage, ///< taken through the driver, by all accounts
     charged,
-    driver, ///< that the driver took for itself
+    driver, ///< the driver's own, of no client
     managed,
     metadata,
     untracked,
     pools,
     reserve,
-    some_us, ///< how long some task waited for memory so far
-    full_us, ///< how long all of them did
-    dropped, ///< samples that had no room, so far
+    some_us,    ///< how long some task waited for memory so far
+    full_us,    ///< how long all of them did
+    dropped,    ///< samples that had no room, so far
+    complaints, ///< lines with NV_ERR_NO_MEMORY that the driver logged, so far
     count
 };
 
@@ -45,15 +45,16 @@ enum class Holding : std::uint8_t {
     driver, ///< taken through the driver
     charged,
     current, ///< memory.current
-    cache,   ///< of current, page cache and slab that can be taken back; 0 of a small account
+    cache,   ///< reclaimable page cache and slab, as part of current; 0 for small accounts
     hard,    ///< UMACCT_UNLIMITED for none
     soft,
     refusals, ///< allocations that umacct refused so far
     failures, ///< those that the driver failed
+    swap,     ///< memory on swap, beside current
     count
 };
 
-/// As JSON and CSV have them, with their unit.
+/// Returns the key in JSON and CSV, with its unit.
 const char *key_of(Figure figure);
 const char *key_of(Holding holding);
 
@@ -76,17 +77,20 @@ private:
 using Figures = Numbers<Figure>;
 using Holdings = Numbers<Holding>;
 
-/// What an account holds, and nothing of it twice; with page cache, that it holds for others.
+/// Returns the memory of an account, each byte counted once; page cache that it holds for others
+/// included.
 std::uint64_t held(const Holdings &account);
-/// The same but for what the kernel can take back at any time.
-std::uint64_t locked(const Holdings &account);
+/// Computes TOTAL: see total_of().
+std::uint64_t total(const Holdings &account);
+/// The same with swap: memory grows, wherever the kernel puts it.
+std::uint64_t total_and_swap(const Holdings &account);
 
 /// Page cache of the machine, without what programs share.
 std::uint64_t page_cache(const Figures &machine);
-/// That the driver could have; MemAvailable where no module told.
+/// Returns the memory available to the driver, or MemAvailable where no module was loaded.
 std::uint64_t obtainable(const Figures &machine);
 
-/// As it is taken. It is used again and again: assign to its members, so that their memory stays.
+/// A sample in memory. It is reused: assign to its members, so that they keep their memory.
 struct Sample {
     struct Account {
         std::uint64_t id = 0; ///< the cgroup's
@@ -94,14 +98,14 @@ struct Sample {
         Holdings holdings;
     };
 
-    std::int64_t time_ms = 0;   ///< since the epoch
-    std::int64_t uptime_ms = 0; ///< since the machine started, also while it slept
+    std::int64_t time_ms = 0;   ///< time since the epoch
+    std::int64_t uptime_ms = 0; ///< time since the machine started, sleep included
     Figures machine;
-    std::vector<Account> accounts; ///< the first of them are of now
-    std::size_t count = 0;         ///< so many
+    std::vector<Account> accounts; ///< only the first count are current
+    std::size_t count = 0;
 };
 
-/// As it is kept: accounts by the number that the database has for them.
+/// A sample as it is stored: accounts by their number in the database.
 struct State {
     std::int64_t clock_ms = 0; ///< the time less the machine's uptime
     Figures machine;
@@ -110,7 +114,7 @@ struct State {
     bool operator==(const State &) const = default;
 };
 
-/// What makes the first state the second; of an empty one, all of it.
+/// Encodes the changes from the first state to the second; all of it if the first is empty.
 std::string difference(const State &before, const State &now);
 
 /// Makes it the second one. Throws Error where the text is none of difference()'s.

@@ -20,37 +20,26 @@ constexpr std::size_t path_room = 192;
 /// tenant makes they would be 60 MiB.
 constexpr std::size_t path_kept = 512;
 
-/// Where more cgroups are, those of services, containers and sessions have to do.
+/// Number of cgroups above which only those of services, containers and sessions are sampled.
 constexpr std::size_t all_cgroups = 256;
-/// Looking for cgroups takes a five-hundredth of the time at the most.
+/// Looking for cgroups takes at most a five-hundredth of the time.
 constexpr int walk_share = 500;
 
 /// Accounts with less are left out, unless they have a limit.
 constexpr std::uint64_t small = 1ULL << 20;
-/// So many of the largest are asked how much of theirs is page cache.
+/// Number of the largest accounts whose page cache is read.
 constexpr std::size_t caches_read = 16;
 constexpr std::uint64_t cache_worth = 16ULL << 20;
+/// The same of swap, where some is in use.
+constexpr std::size_t swaps_read = 192;
 
-/// Of all that there is room for, so many are there because they grow.
+/// Places in a sample that are kept for the fastest growing accounts.
 constexpr std::size_t growers = 64;
 
 bool is_whole(std::string_view path) {
     const auto owner = owner_of(path);
 
     return owner && !(owner->kind == OwnerKind::unit && owner->id.ends_with(".slice"));
-}
-
-/// Page cache and slab that the kernel can take back.
-std::uint64_t cache_of(const Cgroups &cgroups, const std::string &path) {
-    const auto stat = cgroups.keyed(path, "memory.stat");
-    std::uint64_t cache = 0;
-
-    for (const char *key : {"active_file", "inactive_file", "slab_reclaimable"}) {
-        const auto found = stat.find(key);
-
-        cache += found == stat.end() ? 0 : found->second;
-    }
-    return cache;
 }
 
 } // namespace
@@ -83,7 +72,7 @@ std::optional<Status> Sampler::ask_module() {
                                               [this](const Account &account) { count(account); });
         return status;
     } catch (const Error &) {
-        // It is asked anew the next time; umacctd's log has why it isn't there.
+        // Tried again the next time; the reason is in umacctd's log.
         connection_.reset();
         count_ = 0;
         return std::nullopt;
@@ -125,6 +114,7 @@ void Sampler::take(Sample &sample) {
     add_accounts();
     add_cgroups();
     read_caches();
+    read_swap(machine);
     choose(sample);
 }
 
@@ -239,16 +229,34 @@ void Sampler::read_caches() {
         if (candidate.holdings[Holding::current] < cache_worth)
             continue;
         if (const std::string path = path_of(candidate); !path.empty())
-            candidate.holdings[Holding::cache] = cache_of(machine_.cgroups(), path);
+            candidate.holdings[Holding::cache] =
+                cache_of(machine_.cgroups().keyed(path, "memory.stat"));
+    }
+}
+
+/// Those are the first that hold most, as read_caches() left them.
+void Sampler::read_swap(const Figures &machine) {
+    if (machine[Figure::swap_free] == machine[Figure::swap_total])
+        return;
+    for (std::size_t i = 0; i < std::min(candidates_.size(), swaps_read); ++i) {
+        Candidate &candidate = candidates_[i];
+
+        if (const std::string path = path_of(candidate); !path.empty())
+            candidate.holdings[Holding::swap] =
+                machine_.cgroups().number(path, "memory.swap.current").value_or(0);
     }
 }
 
 void Sampler::choose(Sample &sample) {
     std::erase_if(candidates_, [](const Candidate &each) {
-        return !each.limited && held(each.holdings) < small;
+        return !each.limited && held(each.holdings) + each.holdings[Holding::swap] < small;
     });
     const auto by_size = [](const Candidate &a, const Candidate &b) {
-        return std::pair(a.limited, held(a.holdings)) > std::pair(b.limited, held(b.holdings));
+        const auto size = [](const Candidate &each) {
+            return held(each.holdings) + each.holdings[Holding::swap];
+        };
+
+        return std::pair(a.limited, size(a)) > std::pair(b.limited, size(b));
     };
     std::sort(candidates_.begin(), candidates_.end(), by_size);
     if (candidates_.size() > most_accounts) {

@@ -18,16 +18,16 @@
 
 namespace umacct::history {
 
-/// From one sample to the next.
+/// Time between two samples.
 constexpr std::chrono::seconds sample_interval{1};
 
-/// Of that clock, now.
+/// Reads that clock.
 std::int64_t milliseconds_of(clockid_t clock);
 
 /// Takes samples, into memory that is there.
 class Sampler {
 public:
-    /// So many accounts are in a sample at the most.
+    /// Largest number of accounts in a sample.
     static constexpr std::size_t most_accounts = 192;
 
     /// connection must outlive it.
@@ -37,7 +37,7 @@ public:
     /// A sample with room for all that take() writes.
     static Sample with_room();
 
-    /// What is so now. Without the module: what the kernel tells. Throws Error.
+    /// Takes a sample; without the module, with the kernel's figures alone. Throws Error.
     void take(Sample &sample);
 
 private:
@@ -50,7 +50,7 @@ private:
         std::uint64_t grown = 0;
     };
 
-    /// What the module tells of one, as far as it matters.
+    /// The module's figures of an account, as far as they are recorded.
     struct Counted {
         std::string path; ///< empty where it is too long
         std::uint64_t id = 0;
@@ -65,22 +65,23 @@ private:
 
     std::optional<Status> ask_module();
     void count(const Account &account);
-    /// Of a candidate; empty where it is gone by now.
+    /// Returns a candidate's path; empty if its cgroup is gone.
     std::string path_of(const Candidate &candidate);
     void walk();
     void add_accounts();
     void add_cgroups();
     void read_caches();
+    void read_swap(const Figures &machine);
     void choose(Sample &sample);
 
     Connection &connection_;
     Machine machine_;
     std::vector<Counted> accounts_;
-    std::size_t count_ = 0; ///< of those
+    std::size_t count_ = 0; ///< used elements of the above
     std::vector<Seen> cgroups_;
     std::chrono::steady_clock::time_point next_walk_{};
     std::vector<Candidate> candidates_;
-    std::unordered_map<std::uint64_t, std::uint64_t> last_held_; ///< where there are many
+    std::unordered_map<std::uint64_t, std::uint64_t> last_held_; ///< used with many cgroups
 };
 
 } // namespace umacct::history

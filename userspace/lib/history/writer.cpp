@@ -18,27 +18,35 @@ namespace {
 
 constexpr const char *schema = R"(
 CREATE TABLE IF NOT EXISTS boot (number INTEGER PRIMARY KEY, boot_id TEXT UNIQUE NOT NULL,
-    started_ms INTEGER NOT NULL, ended_ms INTEGER);
+    started_ms INTEGER NOT NULL, ended_ms INTEGER, seal INTEGER);
 CREATE TABLE IF NOT EXISTS account (key INTEGER PRIMARY KEY, boot INTEGER NOT NULL,
-    id INTEGER NOT NULL, path TEXT NOT NULL, owner TEXT);
+    id INTEGER NOT NULL, path TEXT NOT NULL, owner TEXT, seal INTEGER);
 CREATE TABLE IF NOT EXISTS event (id INTEGER PRIMARY KEY, boot INTEGER NOT NULL,
     time_ms INTEGER NOT NULL, type TEXT NOT NULL, path TEXT, limit_path TEXT, comm TEXT,
-    pid INTEGER, size INTEGER, usage INTEGER, limit_bytes INTEGER, count INTEGER, text TEXT);
+    pid INTEGER, size INTEGER, usage INTEGER, limit_bytes INTEGER, count INTEGER, text TEXT,
+    uptime_ms INTEGER, seal INTEGER);
+CREATE TABLE IF NOT EXISTS unsealed (name TEXT, last INTEGER);
 )";
 
-/// The log is put into the file when it has so many pages, and then begun again.
+/// Pages in the log at which it is merged into the file.
 constexpr int log_pages = 512;
 constexpr std::int64_t page_size = 4096;
-/// What the log and its index may have at the most: a commit may add to it before it is put away.
+/// Largest size of the log with its index; one commit may exceed it until the next checkpoint.
 constexpr std::int64_t log_bytes = 4LL << 20;
 
-/// What moves less than this is no news: memory.current of an idle service is never still.
+/// Smallest change that is recorded: memory.current of an idle service always moves a little.
 constexpr std::uint64_t noise = 64U << 10;
 
-/// So many accounts are remembered that hold nothing any more.
+/// Number of remembered accounts that hold nothing any more.
 constexpr std::size_t most_known = 1024;
 
-/// When an account's name is asked for, after it came. Its runtime may write it down late.
+/// Largest age of an event before the sample that it is written with, and after it:
+/// the disk may have hung in between.
+constexpr std::int64_t most_delay_ms = 120'000;
+constexpr std::int64_t most_ahead_ms = 5000;
+
+/// Delays after an account's first sample at which its name is looked up: its runtime may write it
+/// late.
 constexpr std::array<std::int64_t, 3> ask_after_ms{2'000, 15'000, 120'000};
 
 std::filesystem::path with_suffix(std::filesystem::path file, const char *suffix) {
@@ -65,8 +73,8 @@ Writer::Writer(const Sqlite &lib, std::filesystem::path file, std::string boot_i
 }
 
 void Writer::forget_state() {
+    put_boot_.reset();
     put_account_.reset();
-    put_name_.reset();
     put_event_.reset();
     tracks_ = {};
     known_.clear();
@@ -76,13 +84,15 @@ void Writer::forget_state() {
 }
 
 void Writer::open_or_set_aside() {
-    std::string why = "it is damaged";
+    const bool is_new = !std::filesystem::exists(file_);
+    std::string why = "another version of umacct wrote it";
 
     try {
         open();
-        if (database_->number("PRAGMA user_version") == layout_version)
+        if (make_tables(is_new)) {
+            prepare();
             return;
-        why = "another version of umacct wrote it";
+        }
     } catch (const DatabaseError &error) {
         if (!error.damaged())
             throw;
@@ -99,70 +109,150 @@ void Writer::open_or_set_aside() {
             throw Error(Failure::failed, fmt::format("cannot set {} aside, where {}: {}",
                                                      file_.string(), why, error.message()));
     }
-    tell_(fmt::format("history: {} is set aside as {}: {}", file_.string(), aside.string(), why));
     open();
+    make_tables(true);
+    const std::int64_t saved = salvage(aside);
+    prepare();
+    tell_(fmt::format("history: {} is set aside as {}: {}; {} of its records are kept",
+                      file_.string(), aside.string(), why, saved));
 }
 
 void Writer::open() {
-    const bool is_new = !std::filesystem::exists(file_);
-
     database_.emplace(lib_, file_, Database::Mode::write);
-    Database &database = *database_;
-    // Of all users' programs: it is nobody else's. SQLite gives its log the same.
+    // Owner only: the history covers all users' programs. SQLite gives its log the same mode.
     std::filesystem::permissions(file_, std::filesystem::perms::owner_read |
                                             std::filesystem::perms::owner_write);
 
     // FULL has each commit wait for the disk: NORMAL would leave the last half minute in the
     // page cache, which is what a power cut takes.
-    database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
-                 "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;");
-    database.run(fmt::format("PRAGMA wal_autocheckpoint = {}; PRAGMA journal_size_limit = {};"
-                             "PRAGMA max_page_count = {};",
-                             log_pages, log_bytes / 2,
-                             std::max<std::int64_t>((bounds_.bytes - log_bytes) / page_size, 64))
-                     .c_str());
+    database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
+                   "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;");
+    database_->run(fmt::format("PRAGMA wal_autocheckpoint = {}; PRAGMA journal_size_limit = {};"
+                               "PRAGMA max_page_count = {};",
+                               log_pages, log_bytes / 2,
+                               std::max<std::int64_t>((bounds_.bytes - log_bytes) / page_size, 64))
+                       .c_str());
+}
+
+/// Whether the file is one of this layout then.
+bool Writer::make_tables(bool is_new) {
+    Database &database = *database_;
+    bool has_seals = true;
+
     if (!is_new) {
         Statement check = database.prepare("PRAGMA quick_check(1)");
 
         if (check.step() && check.bytes(0) != "ok")
             throw DatabaseError(SQLITE_CORRUPT, std::string(check.bytes(0)));
-        if (database.number("PRAGMA user_version") != layout_version &&
-            database.number("SELECT count(*) FROM sqlite_schema") > 0)
-            return;
+        if (database.number("SELECT count(*) FROM sqlite_schema") > 0) {
+            const std::int64_t version = database.number("PRAGMA user_version");
+
+            has_seals = version != layout_without_seals;
+            if (has_seals && version != layout_version)
+                return false;
+        }
     }
     database.run("BEGIN IMMEDIATE");
     database.run(schema);
     for (const Resolution &resolution : resolutions)
         database.run(fmt::format("CREATE TABLE IF NOT EXISTS {} (id INTEGER PRIMARY KEY, "
-                                 "whole INTEGER NOT NULL, difference BLOB NOT NULL)",
+                                 "whole INTEGER NOT NULL, difference BLOB NOT NULL, seal INTEGER)",
                                  resolution.table)
                          .c_str());
+    if (!has_seals) {
+        for (const char *table : {boot_table.name, account_table.name, event_table.name})
+            database.run(fmt::format("ALTER TABLE {} ADD COLUMN seal INTEGER", table).c_str());
+        for (const Resolution &resolution : resolutions)
+            database.run(
+                fmt::format("ALTER TABLE {} ADD COLUMN seal INTEGER", resolution.table).c_str());
+        database.run("ALTER TABLE event ADD COLUMN uptime_ms INTEGER");
+        Unsealed::declare(database);
+    }
     database.run(fmt::format("PRAGMA user_version = {}", layout_version).c_str());
     database.run("COMMIT");
+    return true;
+}
 
-    for (std::size_t i = 0; i < resolutions.size(); ++i) {
-        const char *table = resolutions[i].table;
+/// Puts the sound records of a file that was set aside into this one. Returns how many.
+std::int64_t Writer::salvage(const std::filesystem::path &damaged) {
+    std::int64_t saved = 0;
 
-        tracks_[i].insert.emplace(database.prepare(
-            fmt::format("INSERT OR REPLACE INTO {} VALUES (?, ?, ?)", table).c_str()));
-        tracks_[i].rows = database.number(fmt::format("SELECT count(*) FROM {}", table).c_str());
+    try {
+        Database from(lib_, damaged, Database::Mode::write); // its log included
+        const Unsealed unsealed(from);
+        Damage damage;
+        const auto copy = [&](const Table &table) {
+            Rows rows(from, unsealed, table, damage);
+            Statement insert = insert_into(*database_, table);
+
+            while (rows.step()) {
+                rows.copy(insert);
+                ++saved;
+            }
+        };
+
+        if (from.number("PRAGMA user_version") != layout_version)
+            return 0;
+        database_->run("BEGIN IMMEDIATE");
+        for (const Table &table : {boot_table, account_table, event_table})
+            copy(table);
+        for (std::size_t i = resolutions.size(); i-- > 0;)
+            copy(sample_table(i));
+    } catch (const DatabaseError &) { // NOLINT(bugprone-empty-catch): what came before it is kept
     }
-    put_account_.emplace(database.prepare("INSERT INTO account (boot, id, path) VALUES (?, ?, ?)"));
-    put_name_.emplace(database.prepare("UPDATE account SET owner = ? WHERE key = ?"));
-    put_event_.emplace(
-        database.prepare("INSERT INTO event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-    events_ = database.number("SELECT count(*) FROM event");
+    try {
+        database_->run("COMMIT");
+    } catch (const DatabaseError &) { // nothing was begun, or it had no room
+        return 0;
+    }
+    return saved;
+}
+
+void Writer::prepare() {
+    for (std::size_t i = 0; i < resolutions.size(); ++i) {
+        tracks_[i].insert.emplace(insert_into(*database_, sample_table(i)));
+        tracks_[i].rows =
+            database_->number(fmt::format("SELECT count(*) FROM {}", resolutions[i].table).c_str());
+    }
+    put_boot_.emplace(insert_into(*database_, boot_table));
+    put_account_.emplace(insert_into(*database_, account_table));
+    put_event_.emplace(insert_into(*database_, event_table));
+    next_account_ =
+        static_cast<std::uint32_t>(database_->number("SELECT max(key) FROM account")) + 1;
+    next_event_ = database_->number("SELECT max(id) FROM event") + 1;
+    events_ = database_->number("SELECT count(*) FROM event");
     begin_boot();
 }
 
+void Writer::put_boot(std::optional<std::int64_t> ended_ms) {
+    SealedRow row(*put_boot_);
+
+    row.bind(boot_).bind_text(boot_id_).bind(started_ms_);
+    if (ended_ms)
+        row.bind(*ended_ms);
+    else
+        row.bind_null();
+    row.run();
+}
+
+void Writer::put_account(const Known &account, std::string_view owner) {
+    SealedRow row(*put_account_);
+
+    row.bind(account.key).bind(boot_).bind(account.id).bind_text(account.path);
+    if (owner.empty())
+        row.bind_null();
+    else
+        row.bind_text(owner);
+    row.run();
+}
+
 void Writer::begin_boot() {
-    Statement add = database_->prepare("INSERT INTO boot (boot_id, started_ms) VALUES (?, ?) "
-                                       "ON CONFLICT (boot_id) DO UPDATE SET ended_ms = NULL");
     Statement find = database_->prepare("SELECT number FROM boot WHERE boot_id = ?");
 
-    add.bind_text(boot_id_).bind(started_ms_).run();
     find.bind_text(boot_id_);
-    boot_ = find.step() ? find.number(0) : 0;
+    boot_ = find.step() ? find.number(0) : database_->number("SELECT max(number) FROM boot") + 1;
+    find.reset();
+    put_boot({});
 
     // Another umacctd may have seen them.
     Statement accounts =
@@ -171,15 +261,14 @@ void Writer::begin_boot() {
     while (accounts.step())
         known_[static_cast<std::uint64_t>(accounts.number(0))] = {
             .key = static_cast<std::uint32_t>(accounts.number(1)),
+            .id = accounts.number(0),
             .path = std::string(accounts.bytes(2)),
             .last = {},
             .names_asked = static_cast<int>(ask_after_ms.size())};
 }
 
 void Writer::end() {
-    Statement end = database_->prepare("UPDATE boot SET ended_ms = ? WHERE number = ?");
-
-    end.bind(now_.clock_ms + std::max<std::int64_t>(tracks_[0].last_ms, 0)).bind(boot_).run();
+    put_boot(now_.clock_ms + std::max<std::int64_t>(tracks_[0].last_ms, 0));
 }
 
 void Writer::write(std::span<const Sample *const> samples, std::span<const Happening> happenings) {
@@ -209,7 +298,7 @@ void Writer::commit(std::span<const Sample *const> samples, std::span<const Happ
             put(happening);
         database_->run("COMMIT");
     } catch (...) {
-        // What was written isn't there: whole samples come next.
+        // The rows of this transaction are lost: whole samples come next.
         for (Track &track : tracks_) {
             track.since_whole = whole_every;
             track.last_ms = -1;
@@ -228,15 +317,13 @@ Writer::Known &Writer::known(const Sample &sample, const Sample::Account &accoun
 
     if (found != known_.end() && found->second.path == account.path)
         return found->second;
-    put_account_->bind(boot_)
-        .bind(static_cast<std::int64_t>(account.id))
-        .bind_text(account.path)
-        .run();
     Known &known = known_[account.id];
-    known = {.key = static_cast<std::uint32_t>(database_->last_id()),
+    known = {.key = next_account_++,
+             .id = static_cast<std::int64_t>(account.id),
              .path = account.path,
              .last = {},
              .first_ms = sample.uptime_ms};
+    put_account(known, {});
     return known;
 }
 
@@ -255,7 +342,7 @@ void Writer::put(const Sample &sample) {
 
         if (its.last) {
             note_changes(sample, account, *its.last);
-            for (const Holding calmed : {Holding::current, Holding::cache})
+            for (const Holding calmed : {Holding::current, Holding::cache, Holding::swap})
                 holdings[calmed] = calm((*its.last)[calmed], holdings[calmed]);
         }
         its.last = holdings;
@@ -278,10 +365,11 @@ void Writer::put(const Sample &sample) {
                                       resolutions[i].interval_ms - resolutions[0].interval_ms / 2)
             continue;
         const bool whole = track.last_ms < 0 || track.since_whole + 1 >= whole_every;
-        track.insert->bind(id_of(boot_, sample.uptime_ms))
-            .bind(whole ? 1 : 0)
-            .bind_blob(difference(whole ? State() : track.last, now))
-            .run();
+        track.seal = SealedRow(*track.insert, whole ? 0 : track.seal)
+                         .bind(id_of(boot_, sample.uptime_ms))
+                         .bind(whole ? 1 : 0)
+                         .bind_blob(difference(whole ? State() : track.last, now))
+                         .run();
         segment_ended_ = segment_ended_ || whole;
         track.since_whole = whole ? 0 : track.since_whole + 1;
         track.last_ms = sample.uptime_ms;
@@ -318,8 +406,17 @@ void Writer::note_changes(const Sample &sample, const Sample::Account &account,
 }
 
 void Writer::put(const Happening &happening) {
-    put_event_->bind(boot_)
-        .bind(happening.time_ms)
+    // The clock may have been set since; then it is of now.
+    const std::int64_t now_ms = std::max<std::int64_t>(tracks_[0].last_ms, 0);
+    std::int64_t uptime_ms = happening.time_ms - now_.clock_ms;
+
+    if (uptime_ms < std::max<std::int64_t>(now_ms - most_delay_ms, 0) ||
+        uptime_ms > now_ms + most_ahead_ms)
+        uptime_ms = now_ms;
+    SealedRow(*put_event_)
+        .bind(next_event_++)
+        .bind(boot_)
+        .bind(uptime_ms)
         .bind_text(happening.type)
         .bind_text(happening.path)
         .bind_text(happening.limit_path)
@@ -330,6 +427,7 @@ void Writer::put(const Happening &happening) {
         .bind(static_cast<std::int64_t>(happening.limit))
         .bind(static_cast<std::int64_t>(happening.count))
         .bind_text(happening.text)
+        .bind(happening.time_ms)
         .run();
     ++events_;
 }
@@ -346,7 +444,7 @@ void Writer::name_accounts(const Name &name) {
         if (words.empty())
             continue;
         account.names_asked = static_cast<int>(ask_after_ms.size());
-        put_name_->bind_text(words).bind(account.key).run();
+        put_account(account, words);
     }
 }
 
@@ -390,8 +488,8 @@ void Writer::forget_old() {
         }
     }
     if (events_ > bounds_.events) {
-        // What tenants cause in numbers leaves the guard's steps and changes of limits, which have
-        // words, where they are.
+        // Events without text, which tenants can cause in any number, must not displace those with
+        // text: the guard's steps and changes of limits.
         for (const char *kind : {"=", "<>"}) {
             Statement erase = database_->prepare(
                 fmt::format("DELETE FROM event WHERE text {0} '' AND id <= (SELECT id FROM event "
@@ -403,7 +501,7 @@ void Writer::forget_old() {
         }
         events_ = database_->number("SELECT count(*) FROM event");
     }
-    // Somebody may make cgroups all day. The names of those that are there stay.
+    // Bounded, as a tenant may make cgroups all day. The names of existing ones stay.
     if (database_->number("SELECT max(key) - min(key) FROM account") > 2 * bounds_.events) {
         std::string there = "0";
 
@@ -417,7 +515,7 @@ void Writer::forget_old() {
 
         erase.bind(bounds_.events).run();
     }
-    // Whom no sample names any more, nor starts of the machine without any.
+    // Accounts that no sample names any more, and boots without samples.
     if (tracks_.back().since_whole == 0) {
         Statement oldest = database_->prepare("SELECT min(id) >> 41 FROM sample_10min");
         const std::int64_t boot = oldest.step() ? oldest.number(0) : 0;

@@ -10,10 +10,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "lib/history/layout.h"
+#include "lib/history/rows.h"
 #include "lib/history/sample.h"
 #include "lib/host/sqlite.h"
 
@@ -21,17 +23,18 @@ namespace umacct::history {
 
 /// Something that happened: the module's events, steps of umacctd's, limits that were changed.
 struct Happening {
-    std::int64_t time_ms = 0; ///< since the epoch
-    std::string type{};       ///< as "umacct watch" has it, or "limits_changed"
-    std::string path{};       ///< whom it is about; empty for the machine
-    std::string limit_path{}; ///< whose limit it was; of "failed", who held most beside it
+    std::int64_t time_ms = 0; ///< time since the epoch
+    std::string type{};       ///< an event's name in "umacct watch", or "limits_changed"
+    std::string path{};       ///< the account concerned; empty for the machine
+    std::string limit_path{}; ///< the account whose limit it was; for "failed", the largest other
+                              ///< holder
     std::string comm{};       ///< the process's name
     std::uint32_t pid = 0;
     std::uint64_t size = 0;
     std::uint64_t usage = 0;
-    std::uint64_t limit = 0; ///< of "failed", what that one held
-    std::uint64_t count = 1; ///< so often
-    std::string text{};      ///< of a step: the line in umacctd's log
+    std::uint64_t limit = 0; ///< bytes of that holder, for "failed"
+    std::uint64_t count = 1; ///< number of repetitions
+    std::string text{};      ///< a guard's step: its line in umacctd's log
 };
 
 /// How much is kept; tests take less.
@@ -51,11 +54,12 @@ class Writer {
 public:
     /// Takes a line about what became of a file.
     using Tell = std::function<void(const std::string &line)>;
-    /// The name of whom a cgroup is for; empty where none is known.
+    /// Returns the name of a cgroup's owner; empty if not known.
     using Name = std::function<std::string(const std::string &path)>;
 
-    /// A file that is damaged is set aside, and another begun. boot_id: of this start of the
-    /// machine, which began at that time. Throws Error where none can be written.
+    /// A file in which SQLite finds damage is set aside, and another begun with its sound records.
+    /// boot_id: of this start of the machine, which began at that time. Throws Error where none can
+    /// be written.
     Writer(const Sqlite &lib, std::filesystem::path file, std::string boot_id,
            std::int64_t started_ms, Tell tell, Bounds bounds = {});
 
@@ -66,12 +70,13 @@ public:
     /// write().
     void name_accounts(const Name &name);
 
-    /// Says that the recording ends because somebody ended it.
+    /// Records that the recording ends in an orderly way.
     void end();
 
 private:
     struct Known {
         std::uint32_t key;
+        std::int64_t id; ///< the cgroup's
         std::string path;
         std::optional<Holdings> last;
         std::int64_t first_ms = 0;
@@ -83,13 +88,19 @@ private:
         std::optional<Statement> insert;
         State last;
         std::int64_t last_ms = -1; ///< uptime of the last row
+        std::int64_t seal = 0;     ///< the last row's
         int since_whole = 0;
         std::int64_t rows = 0;
     };
 
     void open();
     void open_or_set_aside();
+    bool make_tables(bool is_new);
+    std::int64_t salvage(const std::filesystem::path &damaged);
+    void prepare();
     void begin_boot();
+    void put_boot(std::optional<std::int64_t> ended_ms);
+    void put_account(const Known &account, std::string_view owner);
     void commit(std::span<const Sample *const> samples, std::span<const Happening> happenings);
     void put(const Sample &sample);
     void put(const Happening &happening);
@@ -108,13 +119,15 @@ private:
     Bounds bounds_;
 
     std::optional<Database> database_;
+    std::optional<Statement> put_boot_;
     std::optional<Statement> put_account_;
-    std::optional<Statement> put_name_;
     std::optional<Statement> put_event_;
-    std::int64_t boot_ = 0; ///< its number in the file
+    std::int64_t boot_ = 0;          ///< its number in the file
+    std::uint32_t next_account_ = 1; ///< the key of the next one
+    std::int64_t next_event_ = 1;
     std::array<Track, resolutions.size()> tracks_;
-    std::unordered_map<std::uint64_t, Known> known_; ///< by the cgroup's id
-    std::optional<std::uint64_t> reserve_;           ///< at the last sample
+    std::unordered_map<std::uint64_t, Known> known_; ///< the key is the cgroup's id
+    std::optional<std::uint64_t> reserve_;           ///< the last sample's
     State now_;
     bool segment_ended_ = true; ///< some may be too old
     std::int64_t events_ = 0;

@@ -36,7 +36,7 @@ std::optional<std::string> without_prefix(std::string_view path, std::string_vie
     return std::string(path);
 }
 
-/// From a cgroup namespace, what is above its root is "/..", and so on up to the host's root.
+/// Cgroups above the root of a cgroup namespace are "/..", and so on up to the host's root.
 bool is_only_up(std::string_view root) {
     constexpr std::string_view up = "/..";
 
@@ -58,7 +58,7 @@ std::optional<CgroupMount> CgroupMount::find(std::istream &mountinfo) {
             ("," + each.options + ",").find(",memory_recursiveprot,") != std::string::npos;
         CgroupMount mount{
             .point = each.point, .root = each.root, .recursive_protection = recursive};
-        // Of a container that has the host's hierarchy mounted. The module's paths begin there.
+        // A container may have the host's hierarchy mounted. The module's paths begin there.
         if (is_only_up(mount.root))
             mount.root = "/";
         // A part of the hierarchy may be mounted elsewhere too: the whole of it is better.
@@ -117,6 +117,7 @@ bool Cgroups::exists(std::string_view path) const {
 }
 
 std::uint64_t Cgroups::id(std::string_view path) const {
+    mount(); // throws the error to report if there is none
     const auto directory = this->directory(path);
 
     struct stat info {};

@@ -18,7 +18,7 @@
 
 namespace umacct {
 
-/// Where the hierarchy is mounted, from a mountinfo file.
+/// Mount point of the cgroup hierarchy, from a mountinfo file.
 struct CgroupMount {
     std::filesystem::path point;
     std::string root; ///< path of the cgroup that is mounted there
@@ -74,7 +74,7 @@ private:
     mutable std::optional<CgroupMount> mount_;
 };
 
-/// The names of the folders in a folder, so many at most; error: why there may be more of them. A
+/// Returns the names of a folder's subfolders, up to a bound; error: why there may be more. A
 /// link is none.
 std::vector<std::string> folders_in(const std::filesystem::path &folder, std::error_code &error,
                                     std::size_t at_most = SIZE_MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// The tree of cgroups: walking it, and what a cgroup's directory tells.
+/// The tree of cgroups: walking it, and the attributes of a cgroup's directory.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace umacct {
 
-/// What a walk asks of each cgroup that it meets: whether to look below it.
+/// Called for each cgroup of a walk; returns whether to descend into it.
 using VisitCgroup = std::function<bool(const std::string &path)>;
 
 /// Calls visit for a cgroup and those below it, parents first. Those that vanish meanwhile are
 /// left out. No folder is open while visit runs: a tenant chooses how deep its cgroups nest.
 void walk_cgroups(const Cgroups &cgroups, const std::string &from, const VisitCgroup &visit);
 
-/// What a cgroup's directory tells.
+/// Attributes of a cgroup's directory.
 struct CgroupFolder {
     std::uint64_t id = 0; ///< the kernel's, as Cgroups::id()
     uid_t owner = 0;      ///< not root's: it was delegated

@@ -23,12 +23,22 @@ using namespace std::chrono_literals;
 /// Some hundreds of events.
 constexpr std::size_t buffer_bytes = 8192;
 
-/// Of the changes that are taken at a time, but for those of one reading.
+/// Changes that are returned at a time, besides those of one read().
 constexpr std::size_t most_at_once = 256;
 
 constexpr auto look_again_after = 10s;
-/// So many times as long as the looking took, at least.
+/// Minimum pause after a scan, as a multiple of its duration.
 constexpr int least_pause = 10;
+
+/// Whether a cgroup of that name has one program's cgroups below it: a service, a scope, or a
+/// container by its id.
+bool is_unit(std::string_view name) {
+    constexpr std::size_t id_length = 64;
+
+    return name.ends_with(".service") || name.ends_with(".scope") ||
+           (name.size() == id_length &&
+            name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
+}
 
 Error error_of(int code) {
     return {Failure::failed,
@@ -40,13 +50,15 @@ Error error_of(int code) {
 
 } // namespace
 
-CgroupWatch::CgroupWatch(const Cgroups &cgroups)
-    : cgroups_(cgroups), inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+CgroupWatch::CgroupWatch(const Cgroups &cgroups, std::size_t most_below)
+    : cgroups_(cgroups),
+      most_below_(most_below),
+      inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
     if (inotify_.get() < 0)
         throw error_of(errno);
 }
 
-/// In one go: a tenant's cgroups may be in each other two thousand deep.
+/// Removes all in one go: a tenant's cgroups may be in each other two thousand deep.
 std::string CgroupWatch::path_of(const Node &node) {
     std::vector<const Node *> above;
     const Node *top = &node;
@@ -62,6 +74,21 @@ std::string CgroupWatch::path_of(const Node &node) {
     return path;
 }
 
+CgroupWatch::Node *CgroupWatch::tenant_of(Node &node) const {
+    Node *parent = node.parent;
+
+    if (parent == nullptr)
+        return node.tenant;
+    // A cgroup is delegated after it was created.
+    if (parent->tenant == nullptr && node.tenant != nullptr) {
+        const auto folder = folder_of(cgroups_, path_of(*parent));
+
+        if (folder && folder->owner != 0)
+            parent->tenant = parent;
+    }
+    return parent->tenant != nullptr ? parent->tenant : node.tenant;
+}
+
 CgroupWatch::Changes CgroupWatch::take() {
     alignas(inotify_event) std::array<char, buffer_bytes> buffer{};
     Changes changes;
@@ -69,8 +96,8 @@ CgroupWatch::Changes CgroupWatch::take() {
     if (scan_ == 0 || (due_ && *due_ <= Clock::now()))
         scan(changes);
     while (changes.appeared.size() + changes.gone.size() < most_at_once) {
-        // What is made in a folder from when it is followed is told; what was made before is
-        // looked for.
+        // Creations in a folder are reported by inotify once it is followed; earlier ones are found
+        // by reading it.
         if (!left_.empty()) {
             look_on(changes);
             continue;
@@ -110,7 +137,12 @@ void CgroupWatch::take_event(int watch, std::uint32_t mask, const char *name, Ch
     }
 }
 
+// NOLINTNEXTLINE(readability-function-cognitive-complexity): each step may find the cgroup gone
 void CgroupWatch::follow(Node *parent, const std::string &name, Changes &changes) {
+    // A watch that is added and removed leaves an event: many of them would ask for another scan.
+    if (parent != nullptr && parent->tenant != nullptr && parent->tenant->below >= most_below_ &&
+        !parent->children.contains(name))
+        return;
     const std::string path = parent == nullptr ? name : join_path(path_of(*parent), name);
     const auto directory = cgroups_.directory(path);
 
@@ -119,14 +151,14 @@ void CgroupWatch::follow(Node *parent, const std::string &name, Changes &changes
     const int watch = inotify_add_watch(inotify_.get(), directory->c_str(),
                                         IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW);
     if (watch < 0) {
-        // Of one whose path is too long nothing can be set, either; what is above it holds.
+        // A cgroup with a path this long cannot be set, either; limits above it hold.
         if (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG)
             return;
         fail(errno, changes);
     }
 
     const auto folder = folder_of(cgroups_, path);
-    // It went meanwhile, which nobody tells where it isn't watched.
+    // It vanished meanwhile, which is not reported unless it is watched.
     if (!folder && watch < 0)
         return;
 
@@ -145,6 +177,11 @@ void CgroupWatch::follow(Node *parent, const std::string &name, Changes &changes
         node = std::make_shared<Node>();
         node->name = name;
         node->parent = parent;
+        if (is_unit(name) || (folder && folder->owner != 0))
+            node->tenant = node.get();
+        node->tenant = tenant_of(*node);
+        if (node->tenant != nullptr && node->tenant != node.get())
+            ++node->tenant->below;
         if (parent == nullptr)
             root_ = node;
         else
@@ -188,8 +225,10 @@ void CgroupWatch::look_on(Changes &changes) {
 void CgroupWatch::forget(Node &node, Changes &changes) {
     for (const auto &[name, child] : node.children)
         forget(*child, changes);
+    if (node.tenant != nullptr && node.tenant != &node)
+        --node.tenant->below;
     const std::string path = path_of(node);
-    // What came and went meanwhile is not there.
+    // A cgroup may have come and gone meanwhile.
     std::erase(changes.appeared, path);
     changes.gone.push_back({changes.gone.size() < most_at_once ? path : "", node.id});
     nodes_.erase(node.watch);
@@ -214,14 +253,14 @@ void CgroupWatch::scan(Changes &changes) {
 }
 
 void CgroupWatch::finish_scan(Changes &changes) {
-    // Who could not be looked at is not gone.
+    // A cgroup that could not be read is not gone.
     if (whole_ && root_)
         forget_unseen(*root_, changes);
     if (due_) {
         const auto now = Clock::now();
 
         due_ = now + std::max<Clock::duration>(look_again_after, (now - scan_began_) * least_pause);
-    } else if (std::exchange(told_, false)) {
+    } else if (std::exchange(degraded_, false)) {
         changes.trouble.reset();
         changes.recovered = true;
     }
@@ -242,7 +281,7 @@ void CgroupWatch::forget_unseen(Node &node, Changes &changes) {
 
 void CgroupWatch::fail(int code, Changes &changes) {
     due_ = Clock::now() + look_again_after;
-    if (std::exchange(told_, true))
+    if (std::exchange(degraded_, true))
         return;
     changes.trouble = error_of(code);
     changes.recovered = false;

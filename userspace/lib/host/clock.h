@@ -7,7 +7,7 @@
 
 namespace umacct {
 
-/// In nanoseconds.
+/// Reads that clock, in nanoseconds.
 inline std::uint64_t now_ns(clockid_t clock) {
     timespec now{};
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// A shared library that is loaded when it is needed: those that it needs itself would cost
-/// each start of a program more than everything else.
+/// each start of a program more than everything else. A static umacct loads none.
 #pragma once
 
-#include <string>
-
-#include <dlfcn.h>
-#include <fmt/format.h>
-
-#include "lib/error.h"
-
 namespace umacct {
+
+/// Returns the library's handle, for dlsym(); null where there is none.
+void *load_library(const char *name);
 
 class Library {
     /// A function of whatever type.
@@ -24,19 +20,12 @@ class Library {
     };
 
 public:
-    /// without: what is so without it, for errors.
+    /// without: the consequence of a missing library, for errors.
     Library(const char *name, const char *without)
-        : name_(name), without_(without), handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
+        : name_(name), without_(without), handle_(load_library(name)) {}
 
     /// Throws Error (failed) where it, or the library, isn't there.
-    Symbol find(const char *function) const {
-        void *address = handle_ == nullptr ? nullptr : dlsym(handle_, function);
-
-        if (address == nullptr)
-            throw Error(Failure::failed, fmt::format("{}: {}", without_, dlerror()),
-                        fmt::format("it takes the library {}", name_));
-        return {address};
-    }
+    Symbol find(const char *function) const;
 
 private:
     const char *name_;

@@ -9,7 +9,7 @@ namespace umacct {
 
 namespace {
 
-/// What follows "avg10=" and its like.
+/// The number after "avg10=" and similar keys.
 template <class Number>
 bool take(std::istream &file, const char *key, Number &value) {
     std::string name;

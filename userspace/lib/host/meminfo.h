@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Memory as the kernel tells of it.
+/// The kernel's figures of memory.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ private:
     std::map<std::string, std::uint64_t> bytes_;
 };
 
-/// Pressure stall information: how long tasks waited for memory, as the kernel tells it of a
+/// Pressure stall information: how long tasks waited for memory, from a pressure file of a
 /// cgroup (memory.pressure) and of the machine (/proc/pressure/memory).
 struct Pressure {
-    /// Of the time in which some task waited, or all of them did.
+    /// The share of time in which some task waited, or all of them did.
     struct Share {
         double avg10 = 0; ///< per cent of the last 10 s
         double avg60 = 0;
@@ -46,7 +46,7 @@ struct Pressure {
     Share some;
     Share full;
 
-    /// From such a file; empty where there is none, or it is not one.
+    /// Parses a pressure file; empty if it is not one.
     static std::optional<Pressure> read(std::istream &file);
 };
 

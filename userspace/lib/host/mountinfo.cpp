@@ -95,7 +95,7 @@ const Mount *mount_of(const std::vector<Mount> &mounts, const std::filesystem::p
             continue;
         has_root = has_root || mount.point == "/";
         answers = answers && mount.answers(trust);
-        // Of two that are mounted at one place the later one is seen.
+        // The later of two mounts at one place is visible.
         if (found == nullptr || !is_below(found->point.string(), mount.point.string()))
             found = &mount;
     }

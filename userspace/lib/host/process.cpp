@@ -23,14 +23,14 @@ namespace umacct {
 
 namespace {
 
-constexpr int exit_signal_base = 128; ///< as a shell says it
+constexpr int exit_signal_base = 128; ///< same as a shell
 constexpr std::array ending{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-// Those of faults and of job control do to us what they do to everybody.
+// Signals of faults and of job control keep their usual effect.
 constexpr std::array left_alone{SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT, SIGSYS,
                                 SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGURG,  SIGWINCH};
 
-/// Of who isn't root and has some all the same, as a service may.
+/// Drops the capabilities that a process other than root's may have, as a service does.
 bool drop_capabilities() {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
@@ -58,12 +58,13 @@ void SignalGuard::restore() const {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
-siginfo_t SignalGuard::wait() const {
+std::optional<siginfo_t> SignalGuard::wait(std::chrono::milliseconds timeout) const {
+    const timespec time{.tv_sec = timeout.count() / 1000,
+                        .tv_nsec = timeout.count() % 1000 * 1'000'000};
     siginfo_t info{};
 
-    while (sigwaitinfo(&taken_, &info) < 0) {
-    }
-    return info;
+    // One that is interrupted may be shorter.
+    return sigtimedwait(&taken_, &info, &time) < 0 ? std::nullopt : std::optional(info);
 }
 
 bool SignalGuard::interrupted() {
@@ -159,8 +160,8 @@ Process::~Process() {
 
     if (pid_ <= 0 || kill(pid_, SIGKILL) != 0)
         return;
-    // Of one that waits for a file system that doesn't answer, no signal makes an end: nobody
-    // waits for that. It is init's when we end.
+    // Gives up after a while: a child that waits for a file system that does not answer can't be
+    // killed. init reaps it after our end.
     for (auto pause = first; pause < last && waitpid(pid_, nullptr, WNOHANG) == 0; pause *= 2)
         std::this_thread::sleep_for(pause);
 }
@@ -184,7 +185,7 @@ bool drop_privileges(uid_t user) {
     if (geteuid() != 0)
         return drop_capabilities();
     prctl(PR_GET_PDEATHSIG, &signal);
-    if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
+    if (setgroups(0, nullptr) != 0 || setresgid(nobodys_uid, nobodys_uid, nobodys_uid) != 0 ||
         setresuid(user, user, user) != 0)
         return false;
     // A change of user takes it away.
@@ -200,7 +201,7 @@ bool forbid_typing() {
     constexpr unsigned native = AUDIT_ARCH_AARCH64;
     constexpr unsigned compat = AUDIT_ARCH_ARM;
 #endif
-    constexpr unsigned compat_ioctl = 54; // of i386 and of arm
+    constexpr unsigned compat_ioctl = 54; // i386's and arm's number
     constexpr unsigned x32 = 0x40000000;  // and above: the same calls by other numbers
     const auto load = [](std::size_t offset) {
         return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offset));
@@ -221,7 +222,7 @@ bool forbid_typing() {
         equal(compat_ioctl, 0, 3),
         load(offsetof(seccomp_data, args) + sizeof(seccomp_data::args[0])),
         equal(TIOCSTI, 2, 0),
-        equal(TIOCLINUX, 1, 0), // on a console, it selects text and pastes it
+        equal(TIOCLINUX, 1, 0), // TIOCLINUX selects text on a console and pastes it
         allow,
         deny,
     };
@@ -232,19 +233,23 @@ bool forbid_typing() {
 
 std::optional<std::string> answer_of_child(const std::function<std::string()> &work,
                                            std::chrono::milliseconds timeout, std::size_t largest) {
-    Pipe answer;
-    const Process child([&] {
-        die_with_parent();
-        answer.close_all_but_write();
-        try {
-            answer.put_text(work());
-        } catch (const std::exception &) {
-            // No answer is one, too.
-        }
-    });
+    try {
+        Pipe answer;
+        const Process child([&] {
+            die_with_parent();
+            answer.close_all_but_write();
+            try {
+                answer.put_text(work());
+            } catch (const std::exception &) {
+                // No answer is one, too.
+            }
+        });
 
-    answer.close_write();
-    return answer.get_text(timeout, largest);
+        answer.close_write();
+        return answer.get_text(timeout, largest);
+    } catch (const std::system_error &) {
+        return std::nullopt;
+    }
 }
 
 } // namespace umacct

@@ -33,7 +33,8 @@ public:
     ~SignalGuard() { restore(); }
 
     void restore() const;
-    siginfo_t wait() const;
+    /// Empty where none came within the time.
+    std::optional<siginfo_t> wait(std::chrono::milliseconds timeout) const;
     /// Someone asked us to end.
     static bool interrupted();
 
@@ -97,7 +98,7 @@ public:
     std::optional<int> exit_code();
 
 private:
-    static constexpr int exit_of_child = 126; ///< of a body that returns
+    static constexpr int exit_of_child = 126; ///< returned by the body
 
     pid_t pid_;
 };
@@ -105,7 +106,7 @@ private:
 /// Has the kernel kill this process when its parent ends.
 void die_with_parent();
 
-constexpr uid_t nobody = 65534;
+constexpr uid_t nobodys_uid = 65534;
 
 /// Becomes that user, without groups; who isn't root stays who it is, and loses its
 /// capabilities. Whether it worked.
@@ -117,7 +118,7 @@ bool drop_privileges(uid_t user);
 bool forbid_typing();
 
 /// Runs work in a child process which has no file open; what it returns, or nothing when
-/// that takes longer or is larger, or when the child dies.
+/// that takes longer or is larger, or when the child dies or can't be started.
 std::optional<std::string> answer_of_child(const std::function<std::string()> &work,
                                            std::chrono::milliseconds timeout, std::size_t largest);
 

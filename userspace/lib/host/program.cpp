@@ -43,7 +43,7 @@ std::string run_program(std::vector<std::string> words, const std::string &packa
         throw std::system_error(errno, std::generic_category(), "pipe");
     const FileDescriptor from(ends[0]);
     FileDescriptor to(ends[1]);
-    // A file, so that nobody waits for its reader.
+    // A file, so that the program never waits for its reader.
     const FileDescriptor complaints(memfd_create("umacct", MFD_CLOEXEC));
     if (complaints.get() < 0)
         throw std::system_error(errno, std::generic_category(), "memfd_create");

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/hints.h"
 #include "lib/host/library.h"
 
 namespace umacct {
@@ -78,8 +79,8 @@ void check_bus(int error, const std::string &doing, const char *text = nullptr) 
         throw Error(failure,
                     fmt::format("{}: {}", doing,
                                 text != nullptr ? text : std::generic_category().message(-error)),
-                    failure == Failure::permission ? "run it as root"
-                                                   : "systemd is asked over D-Bus");
+                    failure == Failure::permission ? run_as_root
+                                                   : "the request goes to systemd over D-Bus");
 }
 
 /// systemd's jobs that ended, with their results.
@@ -155,7 +156,7 @@ std::string start_scope(const Cgroups &cgroups, const std::string &name,
           lib().append(made, "a(sa(sv))", 0)})
         check_bus(result, doing);
 
-    // Nobody is asked for a password: who may not is told so at once.
+    // No password is asked for: an unauthorised caller is refused at once.
     made = nullptr;
     const int result = lib().call(bus.get(), call.get(),
                                   std::chrono::microseconds(longest_wait).count(), &error, &made);
@@ -195,10 +196,9 @@ std::string make_directory(const Cgroups &cgroups, const std::string &name,
     const auto directory = cgroups.directory(path);
 
     if (!directory)
-        throw Error(
-            Failure::failed,
-            "cannot make a cgroup: the cgroup file system shows another part of the hierarchy",
-            "run it outside the container");
+        throw Error(Failure::failed,
+                    "cannot make a cgroup: /sys/fs/cgroup belongs to another cgroup namespace",
+                    "run it outside the container");
     if (mkdir(directory->c_str(), 0755) != 0) {
         const bool permission = failure_of(errno) == Failure::permission || errno == EROFS;
 
@@ -243,7 +243,7 @@ Scope::Scope(const Cgroups &cgroups, const std::string &name, const std::string 
 Scope::~Scope() {
     try {
         cgroups_.write(path_, "cgroup.kill", "1");
-        // What was killed takes a moment to go. systemd removes its scope itself.
+        // Killed processes take a moment to go. systemd removes its scope itself.
         for (int i = 0; i < poll_attempts; ++i) {
             if (!systemd_)
                 remove_directories(*cgroups_.directory(path_));

@@ -31,7 +31,7 @@
 #include "lib/host/mountinfo.h"
 #include "lib/host/path.h"
 
-#ifndef MFD_NOEXEC_SEAL // of Linux 6.3
+#ifndef MFD_NOEXEC_SEAL // New in Linux 6.3
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
@@ -41,7 +41,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Which file it is, whatever it is called.
+/// The identity of a file, whatever its name.
 using FileId = std::pair<dev_t, ino_t>;
 
 /// st_blocks is in these, whatever a block of the file system's is.
@@ -98,8 +98,8 @@ std::optional<int> mount_held(const FileDescriptor &file) {
                           : mount_in(fmt::format("/proc/self/fdinfo/{}", file.get()));
 }
 
-/// Of what is open, as far as it is known without asking: were it a program's after all, nobody
-/// would wait.
+/// Facts about an open file that are known without asking its file system: were it a program's
+/// after all, nothing would wait for it.
 bool look_at(const FileDescriptor &file, struct statx &info) {
     return file.get() >= 0 &&
            statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &info) == 0;
@@ -139,7 +139,7 @@ struct CloseDirectory {
     void operator()(DIR *directory) const { closedir(directory); }
 };
 
-/// What is in a folder in memory; before an error, if there is one.
+/// Entries of a folder in memory, up to the first error.
 std::vector<Entry> entries_in(const FileDescriptor &folder, std::size_t at_most) {
     std::vector<Entry> entries;
     const int file = openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -178,7 +178,7 @@ public:
             if (const auto pid = pid_of(at->path()))
                 processes.emplace_back(at->path(), *pid);
         }
-        // What one has open may be of a mount of another's.
+        // An open file may be on a mount of another process.
         for (const auto &[process, pid] : processes)
             add_namespace(process);
         for (const auto &[process, pid] : processes)
@@ -197,7 +197,7 @@ public:
     }
 
 private:
-    /// Of a mount in memory; path is what is known of its name.
+    /// Adds a file on a mount in memory; path: its name as far as it is known.
     SharedFile *add(const FileDescriptor &held, const std::string &path) {
         struct statx info {};
 
@@ -207,7 +207,7 @@ private:
         SharedFile &file = at->second;
         if (is_new) {
             file.path = path;
-            // Secret memory has no blocks; what of it nobody has touched yet can't be told.
+            // Secret memory has no blocks: untouched parts of it can't be recognised.
             file.bytes =
                 secret_.contains(device_of(info)) ? info.stx_size : info.stx_blocks * block_size;
             file.deleted = info.stx_nlink == 0 || path.ends_with(deleted_mark);
@@ -217,7 +217,7 @@ private:
         return &file;
     }
 
-    /// By a link of the kernel's to an open or mapped file.
+    /// Adds the file behind the kernel's link to an open or mapped file.
     SharedFile *add_link(const fs::path &link, const std::string &path) {
         const FileDescriptor held(open(link.c_str(), O_PATH | O_CLOEXEC));
         const auto mount = mount_held(held);
@@ -241,7 +241,7 @@ private:
     }
 
     void add_own() {
-        // Without the flag, vm.memfd_noexec=2 refuses it; with it, a kernel before 6.3 does.
+        // The flag is refused by kernels before 6.3, its absence by vm.memfd_noexec=2.
         long memfd = syscall(SYS_memfd_create, "umacct", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
         if (memfd < 0 && errno == EINVAL)
             memfd = syscall(SYS_memfd_create, "umacct", MFD_CLOEXEC);
@@ -322,7 +322,8 @@ private:
                         {.root = false, .overlays = own != nullptr || is_of_own_users(process)}))
                     return;
             }
-            // Where a tenant put a link, nothing is. No O_DIRECTORY: it waits for automounts.
+            // Links are not followed, as a tenant may have put them there. No O_DIRECTORY: it waits
+            // for automounts.
             folder.reset(hold_in(folder, name.string(), 0));
         }
         const Mount *mount = mount_here();
@@ -347,7 +348,7 @@ private:
         std::error_code error;
         std::error_code no_root;
         const auto name = fs::read_symlink(process / "ns/mnt", error);
-        // What is above its root its table doesn't say.
+        // Its table does not have what is above its root.
         const auto root = fs::read_symlink(process / "root", no_root);
 
         if (error || !namespaces_.emplace(name.string(), root.string()).second)
@@ -372,7 +373,7 @@ private:
 
             if (gone || !path.starts_with('/'))
                 continue;
-            // Of the driver's there may be tens of thousands, and reading fdinfo of each takes a
+            // The driver may have tens of thousands open, and reading fdinfo of each takes a
             // KiB, which that of the own descriptor doesn't.
             if (!path.starts_with("/dev/nvidia")) {
                 const auto mount = mount_in(process / "fdinfo" / at->path().filename());
@@ -419,7 +420,7 @@ private:
             file->mapped.push_back(pid);
     }
 
-    /// System V segments that nobody has attached; the others are mappings.
+    /// System V segments that no process has attached; the others are mappings.
     void add_segments() {
         std::ifstream table(proc_ / "sysvipc/shm");
         std::string line;
@@ -452,7 +453,7 @@ private:
     std::set<dev_t> secret_; ///< those of them that are memfd_secret()'s
     std::set<int> mounts_;   ///< ids of mounts of theirs
     std::set<dev_t> searched_;
-    std::set<std::pair<std::string, std::string>> namespaces_; ///< with the root in each
+    std::set<std::pair<std::string, std::string>> namespaces_; ///< including the root
     std::size_t names_ = 0;
 };
 

@@ -11,23 +11,23 @@
 namespace umacct {
 
 struct SharedFile {
-    std::string path; ///< as who holds it sees it; not fit for a terminal
+    std::string path; ///< the holder's view of it; not safe for a terminal
     std::uint64_t bytes = 0;
-    bool deleted = false;              ///< it has no name any more, and goes when nobody holds it
+    bool deleted = false;              ///< has no name any more, and goes with its last holder
     std::vector<std::uint32_t> mapped; ///< pids
     std::vector<std::uint32_t> open;   ///< pids that only have it open
 
     bool is_nobodys() const { return mapped.empty(); }
 };
 
-/// Of those with so many bytes and more, what nobody maps first, then the largest. Of other
-/// users' processes, root alone sees what they map. Reads what every process has open: some
-/// 100 ms for a thousand of them.
+/// Lists the files of at least that many bytes, unmapped ones first, then the largest. Only root
+/// sees the mappings of other users' processes. Reads the descriptors of every process: some 100 ms
+/// for a thousand of them.
 ///
 /// It asks no file system that may wait for a server or a program, nor an overlay of another user
-/// namespace, which may lie on one: what nobody has open in a /dev/shm that is reached over one,
-/// and that the reader sees nowhere else, is left out. So is what is in a tmpfs that is mounted
-/// nowhere any more, and what nobody has open below 256 folders.
+/// namespace, which may lie on one: files that are not open, in a /dev/shm that is reached over
+/// one, and that the reader sees nowhere else, is left out. So is what is in a tmpfs that is
+/// mounted nowhere any more, and files that are not open below 256 folders.
 std::vector<SharedFile> shared_files(const std::filesystem::path &proc, std::uint64_t least);
 
 } // namespace umacct

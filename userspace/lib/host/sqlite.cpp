@@ -17,7 +17,7 @@ constexpr int busy_ms = 2000;
 // NOLINTNEXTLINE(performance-no-int-to-ptr)
 const auto copied = reinterpret_cast<sqlite3_destructor_type>(std::intptr_t{-1});
 
-/// As an URI, by which SQLite is told what it is.
+/// URI with options for SQLite.
 std::string still(const std::filesystem::path &file) {
     std::string uri = "file:";
 
@@ -86,13 +86,21 @@ void Statement::run() {
 }
 
 void Statement::reset() {
-    // What it returns is the last step's trouble, which was thrown then.
+    // Its result is the last step's error, which was thrown then.
     lib_->reset(statement_.get());
     bound_ = 0;
 }
 
 bool Statement::is_null(int column) const {
     return lib_->column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+bool Statement::is_number(int column) const {
+    return lib_->column_type(statement_.get(), column) == SQLITE_INTEGER;
+}
+
+bool Statement::is_text(int column) const {
+    return lib_->column_type(statement_.get(), column) == SQLITE_TEXT;
 }
 
 std::int64_t Statement::number(int column) const {

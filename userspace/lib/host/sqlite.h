@@ -40,11 +40,12 @@ struct Sqlite {
     decltype(&sqlite3_finalize) finalize = library.find("sqlite3_finalize");
     decltype(&sqlite3_close_v2) close = library.find("sqlite3_close_v2");
 
-    /// without: what is so without it, for errors. Throws Error (failed) where it isn't there.
+    /// without: the consequence of a missing library, for errors. Throws Error (failed) if it is
+    /// missing.
     explicit Sqlite(const char *without) : library("libsqlite3.so.0", without) {}
 };
 
-/// What went wrong with a database. code(): SQLite's.
+/// An error of a database. code(): SQLite's.
 class DatabaseError : public Error {
 public:
     DatabaseError(int code, const std::string &what)
@@ -76,14 +77,16 @@ public:
 
     /// Whether there is a row.
     bool step();
-    /// For a statement without rows: runs it, so that it can be bound again.
+    /// Runs a statement that returns no rows, and makes it ready to be bound again.
     void run();
     /// Forgets what was bound and the row.
     void reset();
 
     bool is_null(int column) const;
+    bool is_number(int column) const;
+    bool is_text(int column) const;
     std::int64_t number(int column) const;
-    /// Of a text or a blob; good until the next call.
+    /// Returns a text or a blob; valid until the next call.
     std::string_view bytes(int column) const;
 
 private:
@@ -107,7 +110,7 @@ public:
     enum class Mode {
         read,
         write,
-        read_still ///< what nobody writes meanwhile: that makes no files beside it
+        read_still ///< an unchanging file: nothing is created beside it
     };
 
     Database(const Sqlite &lib, const std::filesystem::path &file, Mode mode);

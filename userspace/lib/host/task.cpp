@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -17,7 +20,7 @@ namespace {
 /// flags are no ABI, but this one hasn't changed since Linux 2.4.
 constexpr std::uint64_t flag_exiting = 0x4;
 
-/// Of its pid namespace: "NSpid: 4711 1".
+/// Returns whether the process is the first of its pid namespace: "NSpid: 4711 1".
 bool is_first(const std::filesystem::path &process) {
     std::ifstream status(process / "status");
 
@@ -72,6 +75,24 @@ std::optional<TaskStat> TaskStat::read(const std::filesystem::path &directory) {
     return file ? read(file) : std::nullopt;
 }
 
+std::optional<TaskMemory> TaskMemory::read(const std::filesystem::path &directory) {
+    std::ifstream status(directory / "status");
+    TaskMemory memory;
+
+    if (!status)
+        return std::nullopt;
+    for (std::string line; std::getline(status, line);) {
+        for (const auto &[key, bytes] : {std::pair{"RssAnon:", &memory.anonymous},
+                                         {"RssShmem:", &memory.shared},
+                                         {"VmPTE:", &memory.tables},
+                                         {"VmSwap:", &memory.swapped}}) {
+            if (line.starts_with(key))
+                *bytes = std::strtoull(line.c_str() + std::strlen(key), nullptr, 10) * 1024;
+        }
+    }
+    return memory;
+}
+
 bool is_exiting(const std::filesystem::path &proc, std::uint32_t pid) {
     const auto process = proc / std::to_string(pid);
     const std::optional<TaskStat> first = TaskStat::read(process);
@@ -97,7 +118,7 @@ bool is_orphaned(const std::filesystem::path &proc, std::uint32_t pid) {
     const std::optional<TaskStat> task = process(pid);
     const std::optional<TaskStat> parent = task ? process(task->parent) : std::nullopt;
 
-    // Without a parent it is the first of its own pid namespace, or of the machine.
+    // No parent: it is the first process of its pid namespace, or the machine's.
     if (!parent || task->session == pid)
         return false;
     if (parent->session != task->session)

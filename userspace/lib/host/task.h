@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Other people's processes, as /proc/PID/stat tells everybody of them.
+/// Other users' processes, from /proc/PID/stat, which everyone can read.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace umacct {
 /// One task: a thread, or the first thread of a process, which stands for it.
 struct TaskStat {
     std::string name;
-    char state = 0;            ///< as ps has it: 'R', 'S', 'D', 'Z', ...
+    char state = 0;            ///< the letter in ps: 'R', 'S', 'D', 'Z', ...
     std::uint32_t parent = 0;  ///< pid
     std::uint32_t group = 0;   ///< pid of the one that the process group is called by
     std::uint32_t session = 0; ///< the same of the session
@@ -26,6 +26,17 @@ struct TaskStat {
     static std::optional<TaskStat> read(std::istream &text);
     /// directory: /proc/PID or /proc/PID/task/TID. Empty where it is gone, or can't be read.
     static std::optional<TaskStat> read(const std::filesystem::path &directory);
+};
+
+/// Memory of a process that it took without the driver, in bytes.
+struct TaskMemory {
+    std::uint64_t anonymous = 0;
+    std::uint64_t shared = 0;  ///< tmpfs and shared memory that it has mapped
+    std::uint64_t tables = 0;  ///< page tables
+    std::uint64_t swapped = 0; ///< anonymous memory on swap
+
+    /// directory: /proc/PID. Empty where it is gone.
+    static std::optional<TaskMemory> read(const std::filesystem::path &directory);
 };
 
 /// Whether all of a process is on its way out: what it held through the driver is still coming

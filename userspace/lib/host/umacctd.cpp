@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/hints.h"
 
 namespace umacct {
 
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Above this it is put aside, in place of the one before.
+/// Size above which it is put aside, in place of the one before.
 constexpr off_t most_bytes = 256 << 10;
 constexpr std::size_t most_of_a_line = 16 << 10;
 
@@ -68,8 +69,8 @@ std::optional<pid_t> Instance::running(const fs::path &root) {
 
     if (file.get() < 0 && failure_of(errno) == Failure::permission)
         throw Error(Failure::permission, "cannot see whether umacctd is running: permission denied",
-                    "it takes root");
-    // To ask is to say which lock one would take.
+                    run_as_root);
+    // F_GETLK asks by describing the lock that one would take.
     if (file.get() < 0 || fcntl(file.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ||
         lock.l_pid <= 0)
         return std::nullopt;

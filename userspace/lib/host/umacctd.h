@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What umacctd has in /run: a lock, and what it did.
+/// umacctd's files in /run: its lock, and records of its actions.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +13,28 @@
 
 namespace umacct {
 
-/// What its guard sees, below root: one JSON object, written anew with each look.
+/// The guard's ranking, relative to root: one JSON object, replaced at each look.
 constexpr const char *ranking_file = "run/umacctd/ranking";
 
-/// What it read of what container runtimes wrote down, below root: see StateFiles::share().
+/// The parsed state of container runtimes, relative to root: see StateFiles::share().
 constexpr const char *answers_file = "run/umacctd/answers";
 
-/// For who sets what a container asked for, see lib/contract.h; below root.
-constexpr const char *contract_lock_file = "run/umacctd/contracts";
+/// The guard's steps that are to be undone, below root: "reserve BYTES" and "frozen PATH".
+constexpr const char *guard_file = "run/umacctd/guard";
 
-/// That there is one umacctd, and which process it is: it holds a lock for as long as it runs,
-/// and the kernel tells whose lock that is.
+/// The lock of OrderLock, below root.
+constexpr const char *order_lock_file = "run/umacctd/orders";
+
+/// The last good policy's texts, below root; another folder for each policy.
+constexpr const char *kept_policy = "var/lib/umacctd/policy";
+
+/// A file that is there while what is kept is older than the policy in force.
+constexpr const char *policy_not_kept = "run/umacctd/policy-not-kept";
+
+/// The lock of who changes a file of the policy, below root.
+constexpr const char *policy_lock_file = "run/umacctd/policy-files";
+
+/// The running umacctd. It holds a lock for as long as it runs, and the kernel names the holder.
 class Instance {
 public:
     /// Takes the lock, below root. Throws Error when another has it.
@@ -37,14 +48,14 @@ private:
     FileDescriptor file_;
 };
 
-/// What umacctd did of its own accord, for who watches: a file of lines, of bounded size, that
-/// only root and umacctd read.
+/// Log of umacctd's own actions for other programs: a file of lines, of bounded size, readable by
+/// root and umacctd alone.
 class EventFile {
 public:
     /// root: where /run is.
     explicit EventFile(const std::filesystem::path &root);
 
-    /// A line, without its end. That it can't be written is nobody's trouble: the log has it.
+    /// Appends a line, given without its end. Ignores write errors: the journal has the line, too.
     void append(const std::string &line) const;
 
 private:
@@ -65,7 +76,7 @@ private:
 
     std::filesystem::path file_;
     FileDescriptor fd_{-1};
-    std::string rest_; ///< of a line that isn't whole yet
+    std::string rest_; ///< an incomplete last line
 };
 
 } // namespace umacct

@@ -20,20 +20,20 @@ constexpr std::uint64_t slack_share = 64;
 constexpr auto quick_look = 10ms;
 constexpr auto calm_look = 100ms;
 constexpr auto distant_look = 1000ms;
-/// What programs may take of a machine's memory, at the most.
+/// The largest share of a machine's memory that programs may have.
 constexpr std::uint64_t bytes_per_ms = 20ULL << 20;
 
 constexpr auto first_patience = 1000ms;
 constexpr std::chrono::milliseconds most_patience_for_pages = 5s;
 constexpr std::chrono::milliseconds most_patience_for_blocks = 5min;
-constexpr std::uint64_t worse_share = 16; ///< fewer blocks by so much: it is tried at once
+constexpr std::uint64_t worse_share = 16; ///< loss of blocks at which it is tried at once
 
 constexpr auto first_respite = 1000ms;
 constexpr std::chrono::milliseconds most_respite = 1min;
 
 constexpr auto window_length = 500ms;
 constexpr int stalled_percent = 10;
-constexpr std::uint64_t refault_share = 4; ///< of what was given back: a quarter
+constexpr std::uint64_t refault_share = 4; ///< a quarter of the reclaimed memory
 
 } // namespace
 
@@ -71,7 +71,7 @@ Refill::Step Refill::next(const Zones &zones) {
         const Step step = reclaim(std::min(pages_left_, missing.blocks << need_.order));
 
         pages_left_ -= std::min(pages_left_, step.bytes / page_size());
-        // What was given back lies beside what may still move.
+        // Reclaimed pages lie beside pages that can still move.
         compacted_ = pages_left_ > 0;
         return step;
     }
@@ -123,7 +123,7 @@ Keeper::Turn Keeper::next(const Reading &reading) {
         lacked_ = blocks;
     }
     const bool late = *retry_ <= reading.time;
-    // What couldn't be had for these blocks may be for those that were taken since.
+    // Blocks that could not be made for these may be for those that were taken since.
     if (late || blocks + kept_.blocks / worse_share < lacked_) {
         retry_.reset();
         if (late)

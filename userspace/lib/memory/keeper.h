@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Having so much free. These decide from readings; who asks them acts.
+/// Keeping memory free. These classes decide from readings; their caller acts.
 #pragma once
 
 #include <chrono>
@@ -10,29 +10,29 @@
 
 namespace umacct {
 
-/// What to do next so that so much is free, from one reading to the next: page cache first,
-/// as much of it as is missing; then compaction; then, for blocks that it could not make,
-/// page cache and compaction again, as long as a quarter less is missing each time. Where few
-/// blocks are left, these two change places.
+/// Decides the next step to a given amount of free memory, from one reading to the next: first page
+/// cache, as much as is missing; then compaction; then, for blocks that it could not make, page
+/// cache and compaction again, as long as a quarter less is missing each time. With few blocks
+/// left, these two change places.
 class Refill {
 public:
     enum class Action {
         nothing, ///< all is there
         reclaim,
         compact,
-        give_up, ///< what is missing can't be had
+        give_up, ///< the rest can't be freed
     };
 
     struct Step {
         Action action = Action::nothing;
-        std::uint64_t bytes = 0; ///< to reclaim
+        std::uint64_t bytes = 0; ///< amount to reclaim
     };
 
     explicit Refill(const Need &need) : need_(need) {}
 
     Step next(const Zones &zones);
 
-    /// What became of a step: whether the kernel gave back all it was asked for.
+    /// Records the result of a step: whether the kernel reclaimed all of it.
     void reclaimed(bool all) {
         exhausted_ = !all;
         compacted_ &= all;
@@ -47,11 +47,11 @@ private:
     bool compacted_ = false;
     bool again_ = false;           ///< compacted, and page cache is given back for blocks
     std::uint64_t lacked_ = 0;     ///< blocks, when that began
-    std::uint64_t pages_left_ = 0; ///< of that
+    std::uint64_t pages_left_ = 0; ///< remaining pages of that round
 };
 
-/// Keeps so much free, turn by turn: when to look, what to do, and when to let be, as what is
-/// given back is wanted back at once.
+/// Keeps an amount free, turn by turn: when to look, what to do, and when to pause, because memory
+/// that is given back is wanted back at once.
 class Keeper {
 public:
     using Clock = std::chrono::steady_clock;
@@ -63,7 +63,7 @@ public:
         lacks,  ///< something is missing that can't be had now
     };
 
-    /// What is known at one time.
+    /// One reading of the machine.
     struct Reading {
         Clock::time_point time;
         const Zones &zones;
@@ -74,21 +74,24 @@ public:
     struct Turn {
         State state = State::kept;
         Refill::Step step;                 ///< nothing, reclaim or compact
-        std::chrono::milliseconds wait{0}; ///< before the next one
+        std::chrono::milliseconds wait{0}; ///< time until the next turn
     };
 
     Keeper(std::uint64_t bytes, std::uint64_t block);
 
     Turn next(const Reading &reading);
 
-    /// What became of a step of reclaim: how long it took, which is no one else's waiting.
+    /// Records the result of a reclaim and its duration, which must not count as others' waiting.
     void reclaimed(bool all, std::uint64_t pages, std::chrono::microseconds took);
 
-    /// What is kept free.
+    /// Whether something was missing at the last turn, and is being had.
+    bool fills() const { return fills_; }
+
+    /// Returns the amount that is kept free.
     const Need &kept() const { return kept_; }
 
 private:
-    /// Since when what is looked at together.
+    /// Start values of the period that is judged as a whole.
     struct Window {
         Clock::time_point since;
         std::chrono::microseconds stalled{0};
@@ -106,8 +109,8 @@ private:
     std::optional<Window> window_;
     std::optional<Clock::time_point> retry_;
     std::uint64_t lacked_ = 0;           ///< how many blocks there were when it gave up
-    std::chrono::milliseconds patience_; ///< until what can't be had is tried again
-    std::chrono::milliseconds respite_;  ///< for others
+    std::chrono::milliseconds patience_; ///< time until the next attempt to free the rest
+    std::chrono::milliseconds respite_;  ///< pause after others had to wait
     std::chrono::milliseconds interval_;
     std::uint64_t last_ = 0; ///< usable pages at the last look
 };

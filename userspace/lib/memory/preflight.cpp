@@ -15,14 +15,14 @@ namespace umacct {
 
 namespace {
 
-/// What is taken for the driver's notes breaks up larger blocks.
+/// Memory for the driver's metadata breaks up larger blocks.
 constexpr std::uint64_t overhead_least = 2ULL << 20;
 
 std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) {
     return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// What is kept for devices and is not free: page cache may lie there, which is of no use.
+/// Memory for devices that is not free: page cache there is of no use to the driver.
 std::uint64_t kept_for_devices(const Zones &zones) {
     std::uint64_t pages = 0;
 
@@ -31,7 +31,7 @@ std::uint64_t kept_for_devices(const Zones &zones) {
     return pages;
 }
 
-/// kept: pages of page cache that nobody gets.
+/// kept: pages of protected page cache.
 Preflight by_memory(const Need &need, const Zones &zones, const std::optional<Survey> &survey,
                     std::uint64_t kept) {
     const Shortfall now = shortfall(need, zones);
@@ -40,7 +40,7 @@ Preflight by_memory(const Need &need, const Zones &zones, const std::optional<Su
         without(survey ? survey->clean_pages : zones.sum(&Zone::file), devices + kept);
     // The kernel keeps some of it whatever happens, as MemAvailable has it.
     cache -= std::min(cache / 2, zones.sum(&Zone::low));
-    // What blocks would be free: for certain; and perhaps, which is all where nobody looked.
+    // Blocks that would be free: for certain; and perhaps, all of them if none was inspected.
     const std::uint64_t not_these = divided_up(devices, need.block_pages());
     const std::uint64_t certain = survey ? without(survey->reclaimable, not_these) : 0;
     const std::uint64_t perhaps =

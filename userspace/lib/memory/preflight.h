@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Would the driver get so much memory, in blocks of that size? Decided from readings alone.
+/// Whether the driver would get an amount of memory, in blocks of a size. Decided from readings
+/// alone.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace umacct {
 
-/// What NVIDIA's driver takes memory in, for models.
+/// Allocation size of NVIDIA's driver for models.
 constexpr std::uint64_t default_block = 2ULL << 20;
 
 /// The driver writes down some 40 bytes for a page of 4 KiB, and the kernel has page tables
@@ -24,7 +25,7 @@ constexpr std::uint64_t overhead_share = 64;
 /// "2M": a power of two, from a page on. Throws Error (usage).
 std::uint64_t parse_block(const std::string &text);
 
-/// What is to be free, in pages and in blocks of 1 << order of them.
+/// An amount of free memory, in pages and in blocks of 1 << order pages.
 struct Need {
     std::size_t order = 0;
     std::uint64_t pages = 0;
@@ -33,13 +34,13 @@ struct Need {
     std::uint64_t block_pages() const { return std::uint64_t{1} << order; }
 };
 
-/// For so many bytes taken by the driver, with what it writes down about them.
+/// Returns the need of a driver allocation, its metadata included.
 Need need_of_driver(std::uint64_t bytes, std::uint64_t block);
 
-/// So many bytes and no more.
+/// Returns the need of that many bytes and no more.
 Need need_of(std::uint64_t bytes, std::uint64_t block);
 
-/// What is missing of it now.
+/// The missing part of a need.
 struct Shortfall {
     std::uint64_t pages = 0;
     std::uint64_t blocks = 0;
@@ -49,7 +50,7 @@ struct Shortfall {
 
 Shortfall shortfall(const Need &need, const Zones &zones);
 
-/// What may keep the driver from taking memory that is there.
+/// A bound that keeps the driver from available memory.
 struct Bound {
     std::string what;                ///< "the hard limit of /a"
     std::uint64_t left = 0;          ///< bytes
@@ -57,8 +58,8 @@ struct Bound {
 };
 
 enum class Prospect {
-    fits,             ///< now, without anybody's waiting
-    after_reclaim,    ///< when page cache is given back
+    fits,             ///< now, without waiting
+    after_reclaim,    ///< fits once page cache is reclaimed
     after_compaction, ///< perhaps, when pages are moved as well
     none,
 };
@@ -70,8 +71,8 @@ struct Preflight {
     std::uint64_t to_reclaim = 0; ///< bytes of it that would have to be
     std::uint64_t missing = 0;    ///< bytes, where there is no prospect
     std::uint64_t kept = 0;       ///< bytes of page cache that memory.min protects
-    std::string kept_by;          ///< whose memory.min is in the way; empty where it isn't
-    std::optional<Bound> bound;   ///< what is in the way, if it isn't memory
+    std::string kept_by;          ///< cgroup whose memory.min protects it; empty if none does
+    std::optional<Bound> bound;   ///< the obstacle, if it isn't memory
 };
 
 /// survey: where it could be made, else less is known for certain.

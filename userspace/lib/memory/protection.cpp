@@ -31,7 +31,7 @@ struct Node {
     std::uint64_t obtainable = 0; ///< page cache that those below it give back
 };
 
-/// As in mm/page_counter.c; what is protected beyond the usage changes nothing.
+/// See mm/page_counter.c; protection beyond the usage changes nothing.
 std::uint64_t effective_protection(const Node &node, const Node &parent, bool recursive) {
     const std::uint64_t claimed = std::min(node.use->usage, node.use->min);
 
@@ -53,7 +53,7 @@ Protection::Protection(const std::vector<MemoryUse> &cgroups, bool recursive) {
     std::unordered_map<std::string_view, std::size_t> places{{"/", 0}};
 
     for (const MemoryUse &use : cgroups) {
-        // Where the controller isn't enabled for the parent, there are no figures of it.
+        // A parent without the controller has no figures.
         const auto parent = places.find(parent_path(use.path));
 
         if (parent == places.end())
@@ -71,7 +71,7 @@ Protection::Protection(const std::vector<MemoryUse> &cgroups, bool recursive) {
         node.effective = effective_protection(node, parent, recursive);
         node.by = node.use->min > 0 ? node.use->path : parent.by;
     }
-    // From below, as what those below give back is no longer used above.
+    // Bottom up, as memory that those below give back is no longer used above.
     for (std::size_t i = nodes.size(); i-- > 1;) {
         Node &node = nodes[i];
         const std::uint64_t own = without(node.use->cache, node.children_cache);
@@ -95,7 +95,7 @@ Protection Protection::read(const Cgroups &cgroups) {
                 const auto usage = cgroups.number(child, "memory.current");
                 const auto min = cgroups.number(child, "memory.min");
 
-                // What the first have not, nobody below them has: nearly always, that is all.
+                // Most machines have none on the first level, and then there is none below.
                 if (!usage || !min || (path == "/" && *min == 0))
                     continue;
                 auto stat = cgroups.keyed(child, "memory.stat");

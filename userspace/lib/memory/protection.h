@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// Page cache that the kernel doesn't give back, because it is protected by memory.min: neither
-/// the driver gets it nor anybody else. memory.low is another thing: where nothing else is left,
+/// the driver gets it nor any program. memory.low is another thing: where nothing else is left,
 /// the kernel takes what that protects, within the same attempt, and the driver has it.
 #pragma once
 
@@ -13,19 +13,19 @@
 
 namespace umacct {
 
-/// What the kernel says of one cgroup, with those below it, in bytes.
+/// One cgroup's memory with its descendants', in bytes.
 struct MemoryUse {
     std::string path;
     std::uint64_t usage = 0; ///< memory.current
     std::uint64_t min = 0;   ///< memory.min; UMACCT_UNLIMITED for "max"
-    std::uint64_t cache = 0; ///< of files, as memory.stat has it
+    std::uint64_t cache = 0; ///< page cache of memory.stat
 };
 
-/// What a cgroup keeps itself, without those below it.
+/// Protected page cache of one cgroup, without its descendants'.
 struct ProtectedCache {
     std::string path;
     std::uint64_t bytes = 0;
-    std::string by; ///< whose memory.min it is: the cgroup itself, or one above it
+    std::string by; ///< cgroup whose memory.min protects it: itself or an ancestor
 };
 
 class Protection {
@@ -46,10 +46,11 @@ public:
 
     std::uint64_t total() const { return below("/"); }
 
-    /// What is kept below a cgroup; without its own, which its own limit doesn't spare.
+    /// Returns the protected memory below a cgroup; without its own, which its own limit doesn't
+    /// spare.
     std::uint64_t below(std::string_view path) const;
 
-    /// Whose memory.min keeps most; empty where nothing is kept.
+    /// Returns the cgroup whose memory.min protects most; empty if nothing is protected.
     std::string most() const;
 
 private:

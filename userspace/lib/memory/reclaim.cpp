@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
+#include "lib/hints.h"
 #include "lib/host/file_descriptor.h"
 
 namespace umacct {
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What is given back waits in lists of each processor's, tens of MiB of it from 6.7 on, and is in
+/// Reclaimed pages wait in lists of each processor, tens of MiB of them from 6.7 on, and is in
 /// no block there. Each reading of this file takes an eighth out of them.
 constexpr int refreshes = 24;
 
@@ -38,7 +39,7 @@ int write_to(const fs::path &file, const std::string &text) {
     throw Error(failure_of(code),
                 fmt::format("cannot {} by {}: {}", what, file.string(),
                             std::generic_category().message(code)),
-                failure_of(code) == Failure::permission ? "it takes root" : "");
+                failure_of(code) == Failure::permission ? run_as_root : "");
 }
 
 } // namespace
@@ -72,7 +73,7 @@ bool Reclaimer::reclaim(std::uint64_t bytes) {
     return code == 0;
 }
 
-/// Who may not read it does without.
+/// A caller that may not read it does without.
 void Reclaimer::empty_cpu_lists() const {
     for (int i = 0; i < refreshes; ++i) {
         std::ifstream file(proc_ / "sys/vm/stat_refresh");

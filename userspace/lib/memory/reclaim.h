@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Has the kernel give memory back: so much of it, and no more; and put together what is free.
+/// Makes the kernel reclaim an amount of memory, and compact free memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ public:
     Reclaimer(const Cgroups &cgroups, std::filesystem::path proc, std::filesystem::path root,
               bool anonymous);
 
-    /// Whether there was so much. Throws Error where it can't be asked for.
+    /// Returns whether it reclaimed all of it. Throws Error where it can't be asked.
     bool reclaim(std::uint64_t bytes);
 
     /// Moves what can be moved, of the whole machine; may take seconds. Throws Error.

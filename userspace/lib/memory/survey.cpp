@@ -35,7 +35,7 @@ bool is_clean_cache(std::uint64_t flags) {
     return has(flags, KPF_LRU) && (flags & against) == 0;
 }
 
-/// What is locked into memory moves if it is a program's; a file system in memory, whose
+/// Locked pages can move if they are a program's; a file system in memory, whose
 /// pages are unevictable too, has no way to. Of a huge page, older kernels say of the first
 /// part alone that it is on a list.
 bool is_movable(std::uint64_t flags) {
@@ -147,7 +147,7 @@ std::optional<Survey> survey_blocks(const std::filesystem::path &proc, const Zon
     for (const Zone &zone : zones.list()) {
         const std::uint64_t end = zone.first + zone.spanned;
 
-        // From where a block may begin: they are as they are in memory.
+        // Blocks begin at multiples of their size in memory.
         for (std::uint64_t at = (zone.first + pages - 1) >> order << order; at + pages <= end;) {
             const std::uint64_t wanted =
                 std::min<std::uint64_t>(flags.size(), end - at) >> order << order;

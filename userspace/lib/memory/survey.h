@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What each block of memory is full of, page by page, as /proc/kpageflags tells root: which
-/// blocks would be free without page cache, and which if the rest of them moved away.
+/// Contents of each block of memory, page by page, from /proc/kpageflags, which only root can read:
+/// the blocks that would be free without page cache, and those that would be if the rest of their
+/// pages moved away.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +23,9 @@ struct Survey {
     /// And pages that nothing is known of, by how many: they may be free, in a CPU's list.
     std::vector<std::uint64_t> unknown;
 
-    std::uint64_t clean_pages = 0; ///< of page cache
+    std::uint64_t clean_pages = 0; ///< page cache of such blocks
 
-    /// Before add(): the flags of a page whose cgroup's page cache may be protected.
+    /// Call before add(): marks the flags of a page whose cgroup's page cache may be protected.
     void keep(std::uint64_t &flags);
     /// The flags of all the pages of one block.
     void add(std::span<const std::uint64_t> block);

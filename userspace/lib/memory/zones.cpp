@@ -16,7 +16,7 @@ namespace umacct {
 
 namespace {
 
-/// What of a zone the kernel may keep for requests that can't wait: one per cent.
+/// The part of a zone that the kernel keeps for requests that can't wait: one per cent.
 constexpr std::uint64_t reserved_share = 100;
 
 /// The driver's pages may not be moved, and it doesn't ask for low ones.
@@ -115,7 +115,7 @@ std::vector<Zone> read_zoneinfo(std::istream &zoneinfo) {
             read_line_of(zones.back(), protections.back(), words);
         }
     }
-    // Its place among its node's tells which protection is against the driver.
+    // Its index in its node selects the protection that applies to the driver.
     const auto normal =
         static_cast<std::size_t>(std::ranges::find(names, "Normal") - names.begin());
     for (std::size_t i = 0; i < zones.size(); ++i)
@@ -142,7 +142,7 @@ void add(std::vector<std::uint64_t> &to, const std::vector<std::uint64_t> &count
         to[order] += counts[order];
 }
 
-/// Of the blocks of each type, those that are kept for others or taken out of use.
+/// Blocks of types that are kept for others or taken out of use.
 std::uint64_t reserved_blocks(const std::vector<std::string> &types,
                               const std::vector<std::uint64_t> &counts) {
     std::uint64_t blocks = 0;
@@ -208,7 +208,7 @@ Zones::Zones(std::istream &zoneinfo, std::istream &buddyinfo, std::istream &page
 
     read_buddyinfo(buddyinfo, zones);
     for (Zone &zone : zones) {
-        // Until better is known: all that is kept for devices is in the largest blocks.
+        // Assumes at first that all memory for devices is in the largest blocks.
         zone.reserved = zone.managed / reserved_share;
         zone.unusable.assign(zone.blocks.size(), 0);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// That the module is loaded and unloaded, as generic netlink's own controller announces it. It
-/// takes no privilege to hear, and no task that isn't allowed to load modules causes any of it.
+/// Loading and unloading of the module, as generic netlink's own controller announces them.
+/// Listening needs no privilege, and only a task that may load modules can cause an announcement.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ public:
     /// Becomes readable when there is something to take.
     virtual int fd() const = 0;
 
-    /// What happened since the last call, or since it was made. Doesn't wait. Throws Error.
+    /// Returns the announcements since the last call, or since construction. Does not wait. Throws
+    /// Error.
     virtual News take() = 0;
 };
 

@@ -7,12 +7,11 @@
 
 namespace umacct {
 
-std::optional<FirstHolder> first_holder(const std::vector<Account> &accounts,
-                                        std::uint64_t asked_by) {
+std::optional<FirstHolder> first_holder(const std::vector<Account> &accounts) {
     const Account *first = nullptr;
 
     for (const Account &account : accounts) {
-        if (account.id == asked_by || account.local == 0)
+        if (account.local == 0)
             continue;
         if (first == nullptr || account.local > first->local)
             first = &account;
@@ -28,10 +27,10 @@ std::string failed_text(std::uint64_t size, std::uint64_t available, const std::
     const char *why =
         available > size ? " in smaller pieces, or memory.max of its cgroup refused it" : "";
 
-    return fmt::format(
-        "the driver had no memory for {}{}{}{}", format_size(size),
-        available == 0 ? "" : fmt::format(": {} available", format_size(available)), why,
-        holder.empty() ? "" : fmt::format("; {} holds {}", holder, format_size(held)));
+    return fmt::format("the driver had no memory for {}: {} available{}{}", format_size(size),
+                       format_size(available), why,
+                       holder.empty() ? ""
+                                      : fmt::format("; {} holds {}", holder, format_size(held)));
 }
 
 } // namespace umacct

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the module's values consist of, in the order of JSON: a line for each member, with its
-/// attribute and its key. message.cpp goes through it for netlink, json.cpp for JSON; what one
-/// of them alone has is a line without the other's. Of figures, value_fields.h has the lines.
+/// Members of the module's values, in the order of JSON: a line for each, with its attribute and
+/// its key. message.cpp uses it for netlink, json.cpp for JSON; a member of one of them alone has a
+/// line without the other's. value_fields.h has the lines of the figures.
 #pragma once
 
 #include <type_traits>
@@ -23,7 +23,7 @@ void fields(auto &way, Is<Reclaim> auto &reclaim) {
     way(UMACCT_A_STATUS_POOLS, "pools_bytes", reclaim.pools);
 }
 
-/// As ACCOUNT_SET answers it.
+/// The answer to ACCOUNT_SET.
 void fields(auto &way, Is<Enforcement> auto &made) {
     way(UMACCT_A_ACCOUNT_DRIVER_STATE, "driver_state", made.driver_state);
     way(UMACCT_A_ACCOUNT_REASON, "not_enforced", made.reason);

@@ -60,7 +60,7 @@ std::vector<Problem> problems(const Status &status) {
         found.push_back(
             {"observer", false,
              fmt::format("the kernel module is not loaded: BPF programs count in its place, and "
-                         "only allocations since {} are known",
+                         "only allocations since {} are known, with the metadata of pages only",
                          format_clock(status.since_ns.value_or(0))),
              "'modprobe umacct' loads it; memory that was taken before is unattributed"});
     else if (!status.has(UMACCT_STATUS_SELFTEST))
@@ -81,8 +81,8 @@ std::vector<Problem> problems(const Status &status) {
              fmt::format("{} allocations of {} could not be recorded and are in no account",
                          status.untracked_count, format_size(status.untracked)),
              status.has(UMACCT_STATUS_OBSERVER)
-                 ? "there was no room for their records; 'umacct observer on --records NUMBER' has "
-                   "the observer begin with more"
+                 ? "there was no room for their records; 'umacct setup observer on --records "
+                   "NUMBER' has the observer begin with more"
                  : "the kernel had no memory for their records; they are in no account until "
                    "freed"});
     if (status.unattributed_count > 0)

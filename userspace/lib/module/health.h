@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What makes the module's figures wrong or incomplete, or its limits not hold: said
-/// once, for whoever shows figures and for the doctor.
+/// Reasons why the module's figures are wrong or incomplete, or its limits don't hold; for all
+/// programs that show figures, and for doctor.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 namespace umacct {
 
 struct Problem {
-    std::string check; ///< what isn't well: "driver", "hook view", "stale"
+    std::string check; ///< the failed check: "driver", "hook view", "stale"
     bool fatal;        ///< the figures are wrong, or limits don't hold; else something is missing
     std::string text;  ///< one sentence
-    std::string hint;  ///< what fixes it
+    std::string hint;  ///< the remedy
 };
 
 /// All of them; safe to print.

@@ -55,7 +55,7 @@ void fields(auto &way, Is<MachineChange> auto &change) {
 
 // --- the ways ------------------------------------------------------------------
 
-/// What numbers and the module's enumerations are in a message.
+/// Types of numbers and enumerations in a message.
 template <class T>
 using Wire = std::conditional_t<sizeof(T) == sizeof(std::uint64_t), std::uint64_t, std::uint32_t>;
 

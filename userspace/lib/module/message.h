@@ -15,24 +15,24 @@ namespace umacct {
 /// The attributes of one message: what follows its generic netlink header.
 using Payload = std::vector<std::byte>;
 
-/// What ACCOUNT_GET and ACCOUNT_SET are asked.
+/// Request of ACCOUNT_GET and ACCOUNT_SET.
 struct AccountRequest {
     std::optional<std::uint64_t> id; ///< empty in a dump of all
     AccountChange change;
 };
 
-/// What CLIENT_GET is asked.
+/// Request of CLIENT_GET.
 struct ClientRequest {
     std::optional<std::uint64_t> account_id; ///< empty for all
     bool exiting = false;                    ///< those alone
 };
 
-/// Of AccountRequest, ClientRequest, Status, Reclaim, Account, Enforcement, Client and Event.
-/// Attributes of a newer module are passed over. Throws Error when the payload is malformed.
+/// Decodes AccountRequest, ClientRequest, Status, Reclaim, Account, Enforcement, Client or Event.
+/// Ignores attributes of a newer module. Throws Error if the payload is malformed.
 template <class Value>
 Value decode(std::span<const std::byte> payload);
 
-/// Of the same, and of MachineChange, which is what CONFIG_SET is asked.
+/// Encodes the same, and MachineChange, the request of CONFIG_SET.
 template <class Value>
 Payload encode(const Value &value);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the module knows, as values; bytes are bytes, times are nanoseconds. values.h has what
+/// The module's data, as values; bytes are bytes, times are nanoseconds. values.h has the part that
 /// docs/netlink/umacct.yaml describes.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace umacct {
 
-/// What came of giving back to the kernel what the driver's pools held.
+/// Result of returning the driver's pools to the kernel.
 struct Reclaim {
     std::uint64_t reclaimed = 0;
-    std::optional<std::uint64_t> pools; ///< what is left; as Status's
+    std::optional<std::uint64_t> pools; ///< the rest, as in Status
 };
 
-/// What becomes of a change that was made.
+/// State of a change that was made.
 struct Enforcement {
     umacct_driver_state driver_state = UMACCT_DRIVER_HOOKED;
     std::string reason; ///< why nothing enforces it now; empty where something does

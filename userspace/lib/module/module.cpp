@@ -11,7 +11,7 @@ namespace umacct {
 
 namespace {
 
-/// What a tenant makes of its cgroups interrupts dumps: the last one is taken as it is.
+/// A tenant can interrupt dumps by changing its cgroups: the last one is used as it is.
 constexpr int dump_attempts = 16;
 
 } // namespace
@@ -116,10 +116,12 @@ Module &Connection::module() {
     try {
         return loaded();
     } catch (const Error &error) {
-        auto transport = error.failure() == Failure::missing && otherwise_ ? otherwise_() : nullptr;
-
-        if (!transport)
+        if (error.failure() != Failure::missing || !otherwise_)
             throw;
+        auto transport = otherwise_();
+        if (!transport)
+            throw Error(Failure::missing, error.what(),
+                        error.hint() + "; until then 'umacct setup observer on' counts");
         return module_.emplace(std::move(transport));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// The loaded kernel module, asked and told over a Transport.
+/// The loaded kernel module, over a Transport.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ public:
     Enforcement set_machine(const MachineChange &change);
     /// 0 switches the reserve off.
     Enforcement set_reserve(std::uint64_t bytes);
-    /// On or off; the default has nothing to inherit.
+    /// Sets the machine's default, on or off: it has nothing to inherit from.
     Enforcement set_charge_default(umacct_charge_mode mode);
     /// Gives back to the kernel what the driver's pools hold.
     Reclaim reclaim();
@@ -71,7 +71,7 @@ public:
     /// The same for who has no use for another than the module.
     Module &loaded() { return module_ ? *module_ : module_.emplace(connect_()); }
 
-    /// Who answers then.
+    /// Sets the source to use if the module doesn't answer.
     void set_otherwise(Connect otherwise) { otherwise_ = std::move(otherwise); }
 
     /// Lets module() connect anew: what was connected to may be gone.

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int event_buffer_bytes = 4 << 20;
 
-/// What the kernel puts into one part of a dump at most.
+/// The largest part of a dump that the kernel sends.
 constexpr std::size_t receive_buffer_bytes = 32 << 10;
 
 struct SocketFree {
@@ -57,7 +57,7 @@ using Buffer = std::unique_ptr<unsigned char, BufferFree>;
                 std::string("cannot ") + what + ": " + std::generic_category().message(errno));
 }
 
-/// What sandboxes answer to who asks for a netlink socket. All else that may fail has nothing
+/// errno values that sandboxes return for a netlink socket. All else that may fail has nothing
 /// to do with privilege.
 bool is_kept_away(int code) {
     return failure_of(code) == Failure::permission || code == EAFNOSUPPORT ||
@@ -181,7 +181,7 @@ int receive_datagram(nl_sock *socket, const std::function<void(nlmsghdr *)> &vis
     return size;
 }
 
-/// What the controller says of the module; other families' are none of ours.
+/// An announcement about the module; other families are ignored.
 struct FamilyEvent {
     bool is_there = false;
     int number = -1;
@@ -203,7 +203,7 @@ std::optional<FamilyEvent> family_event(nlmsghdr *header) {
         .number = is_there && number != nullptr && nla_len(number) >= 2 ? nla_get_u16(number) : -1};
 }
 
-/// In another network namespace one can join the group, and hears nothing.
+/// A member of the group in another network namespace hears nothing.
 bool in_initial_network_namespace() {
     const std::filesystem::path settings = "/proc/sys/net/core";
     std::error_code ignored;
@@ -221,7 +221,7 @@ public:
 
         if (family_ < 0)
             throw_missing();
-        // Without them an error is still an error, only less of one is said.
+        // Errors without them have less detail.
         setsockopt(nl_socket_get_fd(socket_.get()), SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
         setsockopt(nl_socket_get_fd(socket_.get()), SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
     }
@@ -380,7 +380,7 @@ public:
             else if (size < 0 && size != -NLE_AGAIN && size != -NLE_INTR)
                 throw_socket("listen for the module");
         }
-        // What was lost shows in the number: the kernel gives each family another.
+        // A lost message shows in the sequence number, which is the family's own.
         if (news.overrun)
             become(resolve(), news);
         return news;

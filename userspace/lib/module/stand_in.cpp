@@ -60,7 +60,7 @@ private:
 
     std::unique_ptr<Transport> transport_;
     std::function<std::unique_ptr<Transport>()> connect_; ///< empty once it was found
-    /// Who made this has just asked.
+    /// The caller that made this has just asked.
     Clock::time_point ask_at_ = Clock::now() + ask_interval;
 };
 

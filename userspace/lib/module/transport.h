@@ -16,7 +16,7 @@
 
 namespace umacct {
 
-/// What came of waiting for events, as they are sent or decoded.
+/// Result of waiting for events, as bytes or decoded.
 template <class T>
 struct Received {
     std::vector<T> events;

@@ -74,6 +74,7 @@ void fields(auto &way, Is<Account> auto &account) {
     way("system_bytes", account.system());
     way(UMACCT_A_ACCOUNT_MANAGED, "managed_bytes", account.managed);
     way(UMACCT_A_ACCOUNT_METADATA, "metadata_bytes", account.metadata);
+    way(UMACCT_A_ACCOUNT_PINNED, "pinned_bytes", account.pinned);
     way(UMACCT_A_ACCOUNT_ALLOCS, "allocs", account.allocs);
     way(UMACCT_A_ACCOUNT_FREES, "frees", account.frees);
     way(UMACCT_A_ACCOUNT_FAILURES, "failures", account.failures);
@@ -115,6 +116,7 @@ void fields(auto &way, Is<Client> auto &client) {
     way("system_bytes", client.system());
     way(UMACCT_A_CLIENT_MANAGED, "managed_bytes", client.managed);
     way(UMACCT_A_CLIENT_METADATA, "metadata_bytes", client.metadata);
+    way(UMACCT_A_CLIENT_PINNED, "pinned_bytes", client.pinned);
     way(UMACCT_A_CLIENT_ALLOCS, "allocs", client.allocs);
     way(UMACCT_A_CLIENT_FREES, "frees", client.frees);
     way(UMACCT_A_CLIENT_RECORDS, "records", client.records);
@@ -139,7 +141,7 @@ void fields(auto &way, Is<Event> auto &event) {
     way(UMACCT_A_EVENT_COUNT, "count", event.count);
 }
 
-/// Keys of a status in JSON, of what a reader that may not see all isn't told.
+/// Keys of a status in JSON that are null for a reader that may not see all.
 inline constexpr const char *restricted_keys[] = {
     "driver_usage_bytes",
     "driver_peak_bytes",

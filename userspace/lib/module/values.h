@@ -22,13 +22,13 @@ inline constexpr std::string_view charge_mode_words[] = {"inherit", "off", "on"}
 inline constexpr std::string_view event_type_words[] = {"unknown", "soft_crossed", "soft_recovered", "hard_refused", "reserve_refused", "failed"};
 
 struct Hook {
-    /// what it is for
+    /// purpose of the hook
     std::string name;
     /// module:symbol
     std::string symbol;
     /// its state
     umacct_hook_state state = UMACCT_HOOK_IDLE;
-    /// without it nothing is accounted
+    /// nothing is accounted unless it is armed
     bool required = false;
     /// why it failed, in plain words; empty unless it failed
     std::string reason;
@@ -43,14 +43,14 @@ struct Status {
     std::string module_version;
     /// state of the driver
     umacct_driver_state driver_state = UMACCT_DRIVER_ABSENT;
-    /// as the driver says it; empty without a driver
+    /// version of the driver; empty without a driver
     std::string driver_version;
     /// state of nvidia-uvm
     umacct_driver_state uvm_state = UMACCT_DRIVER_ABSENT;
     /// why the driver is not hooked, why nothing is enforced, or what is doubtful; empty if there
     /// is none
     std::string reason;
-    /// what the module and the kernel can do
+    /// capabilities of the module and the kernel
     std::uint32_t flags = 0;
     /// memory that the driver took for all accounts
     std::uint64_t usage = 0;
@@ -114,7 +114,7 @@ struct Status {
     std::optional<std::uint64_t> memory_kreclaimable;
     /// the part of the available memory that guarantees keep
     std::uint64_t kept = 0;
-    /// when the observer began to count, since the epoch: memory taken before is in no account;
+    /// time at which the observer began to count, since the epoch: earlier memory is in no account;
     /// empty where the module answers
     std::optional<std::uint64_t> since_ns;
 
@@ -126,8 +126,8 @@ struct Status {
 
     bool has(umacct_status_flags flag) const { return (flags & flag) != 0; }
 
-    /// Whether the reader may see all. Else what is told is of its own cgroup and those
-    /// below it, and every other number is 0 because it isn't told.
+    /// Returns whether the reader may see all. Otherwise the numbers of its own cgroup and
+    /// those below are here, and every other one is 0 because it is hidden.
     bool tells_all() const { return records.has_value(); }
 };
 
@@ -199,6 +199,9 @@ struct Account {
     std::uint64_t keep = 0;
     /// requests for which the driver had no memory, in pages of any size
     std::uint64_t failed = 0;
+    /// programs' own memory that is registered with the driver, and stays where it is: no part of
+    /// usage
+    std::uint64_t pinned = 0;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }
@@ -213,7 +216,7 @@ struct Account {
 struct Client {
     /// the process, in the reader's pid namespace; 0 if it has no pid there
     std::uint32_t pid = 0;
-    /// when the process started, since the machine's start, by the clock of /proc/PID/stat
+    /// start of the process, since the machine's start, by the clock of /proc/PID/stat
     std::uint64_t start_time_ns = 0;
     /// its name at its newest allocation
     std::string comm;
@@ -242,6 +245,9 @@ struct Client {
     std::uint32_t records = 0;
     /// the process is exiting, and its memory is still coming back
     bool exiting = false;
+    /// programs' own memory that is registered with the driver, and stays where it is: no part of
+    /// usage
+    std::uint64_t pinned = 0;
 
     /// usage less charged: what memory.current does not see
     std::uint64_t uncharged() const { return usage - charged; }
@@ -251,11 +257,11 @@ struct Client {
 };
 
 struct Event {
-    /// what happened
+    /// type of the event
     umacct_event_type type = UMACCT_EVENT_SOFT_CROSSED;
     /// sequence number: rises by one with each event, so a gap counts the lost ones
     std::uint64_t sequence = 0;
-    /// when it happened, since the epoch
+    /// time of the event, since the epoch
     std::uint64_t time_ns = 0;
     /// the task's account
     std::uint64_t account_id = 0;
@@ -263,7 +269,7 @@ struct Event {
     std::string path;
     /// the account whose limit it was; empty for the reserve and where there was none
     std::optional<std::uint64_t> limit_id;
-    /// that account's cgroup; empty for the reserve and where there was none
+    /// cgroup of the account whose limit it was; empty for the reserve and where there was none
     std::string limit_path;
     /// the process, in the initial pid namespace
     std::uint32_t pid = 0;
@@ -279,8 +285,8 @@ struct Event {
     std::uint64_t count = 1;
 };
 
-/// What to set on an account; what is empty stays as it is. A limit of
-/// UMACCT_UNLIMITED takes the limit away.
+/// Settings to change on an account; empty ones stay as they are. A limit of
+/// UMACCT_UNLIMITED removes the limit.
 struct AccountChange {
     std::optional<std::uint64_t> hard;
     std::optional<std::uint64_t> soft;
@@ -315,16 +321,16 @@ template <class Change, class Value, class Neutral, class Whole = AccountChange,
 struct Setting {
     std::uint16_t attribute;
     const char *policy; ///< its key in a rule, or of the machine
-    const char *key;    ///< of JSON
-    const char *option; ///< of a command line
+    const char *key;    ///< its key in JSON
+    const char *option; ///< its option on a command line
     const char *title;
-    const char *help;     ///< what its option and its key do
-    const char *help_off; ///< of one that is on or off: what its option does with no-
+    const char *help;     ///< purpose of its option and its key
+    const char *help_off; ///< purpose of the option with no-, for one that is on or off
     SettingKind kind;
     std::uint64_t most;   ///< its largest value
     Change Whole::*change;
     Value Of::*value;
-    Neutral neutral; ///< where nobody asks for anything
+    Neutral neutral; ///< value without a setting
 };
 
 /// Clang 14 makes none for an aggregate.
@@ -334,7 +340,7 @@ Setting(std::uint16_t, const char *, const char *, const char *, const char *,
         Neutral)
     -> Setting<Change, Value, Neutral, Whole, Of>;
 
-/// Calls use() with each setting of an account, in the order in which they are told.
+/// Calls use() with each setting of an account, in the order in which they are printed.
 void for_each_setting(auto &&use) {
     use(Setting{UMACCT_A_ACCOUNT_HARD, "hard", "hard_bytes", "--hard", "hard limit",
                 "refuse what would exceed this: a size, such as 40G or 50%, or max",

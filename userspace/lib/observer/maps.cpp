@@ -23,18 +23,8 @@ int open_pinned_object(const std::string &path) {
     return static_cast<int>(bpf_call(BPF_OBJ_GET, attributes));
 }
 
-std::uint64_t left_out_of(int program) {
-    bpf_prog_info info{};
-    bpf_attr attributes{};
-
-    attributes.info.bpf_fd = static_cast<std::uint32_t>(program);
-    attributes.info.info_len = sizeof(info);
-    attributes.info.info = reinterpret_cast<std::uintptr_t>(&info);
-    return bpf_call(BPF_OBJ_GET_INFO_BY_FD, attributes) == 0 ? info.recursion_misses : 0;
-}
-
 std::uint64_t sum_of_processors(int map, std::uint32_t key) {
-    // As many as Linux can be built for; the kernel writes those that there may be.
+    // The most that Linux can be built for; the kernel fills in the possible ones.
     constexpr std::size_t most_processors = 8192;
     std::vector<std::uint64_t> values(most_processors);
     bpf_attr attributes{};

@@ -20,11 +20,7 @@ long bpf_call(bpf_cmd command, bpf_attr &attributes);
 /// where the caller may do that; -1 with errno.
 int open_pinned_object(const std::string &path);
 
-/// How often the kernel left a program out because it was running on that processor already; 0 of
-/// what is none.
-std::uint64_t left_out_of(int program);
-
-/// Of a number that each processor has one of.
+/// Adds up a number that each processor has one of.
 std::uint64_t sum_of_processors(int map, std::uint32_t key);
 
 template <class Key, class Value>
@@ -49,8 +45,7 @@ void map_erase(int map, const Key &key) {
     bpf_call(BPF_MAP_DELETE_ELEM, attributes);
 }
 
-/// What a hash has: each that stays there meanwhile, once. Empty, with errno, where it can't be
-/// read.
+/// Reads the rows of a hash: each that stays there meanwhile, once. Empty, with errno, on failure.
 template <class Key, class Value>
 std::optional<std::vector<std::pair<Key, Value>>> map_rows(int map) {
     std::vector<std::pair<Key, Value>> rows;

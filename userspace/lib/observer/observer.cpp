@@ -25,6 +25,7 @@
 #include "hooks/driver_versions.h"
 #include "lib/arithmetic.h"
 #include "lib/error.h"
+#include "lib/hints.h"
 #include "lib/host/cgroup.h"
 #include "lib/host/clock.h"
 #include "lib/host/file_descriptor.h"
@@ -47,10 +48,17 @@ namespace fs = std::filesystem;
 constexpr const char *pinned_folder = "/sys/fs/bpf/umacct";
 constexpr const char *lock_path = "/run/umacct-observer.lock";
 constexpr const char *not_loaded = "the umacct kernel module is not loaded";
-constexpr const char *load_it = "load it with 'modprobe umacct'; 'umacct doctor' says what is in "
-                                "the way";
+constexpr const char *load_it =
+    "load it with 'modprobe umacct'; 'umacct doctor' says what is in the way";
 
 constexpr std::array known_series = std::to_array<series>(KNOWN_SERIES);
+
+#ifdef UMACCT_STATIC
+/// A function of the observer's, which is linked in.
+#define STARTER(function) (&(function))
+#else
+/// A function of the observer's, which is loaded.
+#define STARTER(function) find<decltype(function)>(#function)
 
 /// Programs are in bin or sbin, the library in lib/umacct beside that.
 std::string library_path() {
@@ -59,24 +67,23 @@ std::string library_path() {
 
     return program.parent_path().parent_path() / "lib/umacct/libumacct-observer.so";
 }
+#endif
 
 /// libumacct-observer.so, which has libbpf.
 class Starter {
 public:
-    Starter() : path_(library_path()), library_(path_.c_str(), not_loaded) {}
-
     void begin(const char *folder, std::uint32_t records) const {
         std::array<char, 512> why{};
-        auto *function = beginning<decltype(umacct_observer_begin)>("umacct_observer_begin");
+        auto *function = STARTER(umacct_observer_begin);
 
         if (function(folder, records, why.data(), why.size()) != 0)
             fail(why.data());
     }
 
-    /// Until release(), or this process's end. Fills in the maps.
+    /// Counts until release(), or this process's end. Fills in the maps.
     observer *hold(observer_maps &maps, std::uint32_t records) const {
         std::array<char, 512> why{};
-        auto *function = beginning<decltype(umacct_observer_hold)>("umacct_observer_hold");
+        auto *function = STARTER(umacct_observer_hold);
         observer *const held = function(records, &maps, why.data(), why.size());
 
         if (held == nullptr)
@@ -85,13 +92,13 @@ public:
     }
 
     void release(observer *held) const {
-        decltype(umacct_observer_release) *function = library_.find("umacct_observer_release");
+        auto *function = STARTER(umacct_observer_release);
 
         function(held);
     }
 
     void end(const char *folder) const {
-        decltype(umacct_observer_end) *function = library_.find("umacct_observer_end");
+        auto *function = STARTER(umacct_observer_end);
 
         if (const int code = -function(folder); code != 0 && code != ENOENT)
             throw Error(failure_of(code), fmt::format("cannot remove {}: {}", folder,
@@ -106,9 +113,10 @@ private:
             load_it);
     }
 
-    /// Without the library, it is the module that is missing.
+#ifndef UMACCT_STATIC
+    /// The error is that the module is missing, not the library.
     template <class Function>
-    Function *beginning(const char *name) const {
+    Function *find(const char *name) const {
         try {
             return library_.find(name);
         } catch (const Error &error) {
@@ -116,8 +124,9 @@ private:
         }
     }
 
-    std::string path_;
-    Library library_;
+    std::string path_ = library_path();
+    Library library_{path_.c_str(), not_loaded};
+#endif
 };
 
 /// The maps, and what keeps them.
@@ -157,8 +166,6 @@ public:
             !open(maps->at_.hooks, "hooks") || !open(maps->at_.runs, "runs") ||
             maps->totals().version != OBSERVER_VERSION)
             return nullptr;
-        // Not where the kernel has no fentry.
-        open(maps->at_.traced, "traced");
         return maps;
     }
 
@@ -169,7 +176,7 @@ public:
     const observer_maps &at() const { return at_; }
 
 private:
-    observer_maps at_{-1, -1, -1, -1, -1, -1, -1};
+    observer_maps at_{-1, -1, -1, -1, -1, -1};
     std::vector<std::unique_ptr<FileDescriptor>> owned_;
     observer *held_ = nullptr;
 };
@@ -188,13 +195,13 @@ bool in_initial_pid_namespace() {
 void check_caller() {
     if (geteuid() != 0)
         throw Error(Failure::permission, "cannot start or stop the observer: permission denied",
-                    "it takes root");
+                    run_as_root);
     if (!in_initial_pid_namespace())
         throw Error(Failure::permission, "cannot start or stop the observer: this is a container");
 }
 
-/// Who begins or ends what is pinned, alone for as long as it is kept. It isn't in bpffs, which may
-/// be mounted meanwhile. A service that can't make the file finds the one of who began.
+/// Excludes other processes that pin or unpin the observer. The file isn't in bpffs, which may be
+/// mounted meanwhile. A service that can't create it uses the existing one.
 class Lock {
 public:
     Lock() : file_(open(lock_path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) {
@@ -228,7 +235,7 @@ private:
 using AccountRows = std::map<std::uint64_t, observer_account>;
 using ClientRows = std::vector<std::pair<observer_client_key, observer_client>>;
 
-/// What of the maps a reader sees.
+/// The maps that a reader sees.
 class View {
 public:
     View(const Maps &maps, const Cgroups &cgroups) : maps_(maps), cgroups_(cgroups) {
@@ -295,6 +302,7 @@ public:
             client.charged = row.charged;
             client.managed = row.managed;
             client.metadata = row.metadata;
+            client.pinned = row.pinned;
             client.allocs = row.allocs;
             client.frees = row.frees;
             client.records = static_cast<std::uint32_t>(row.records);
@@ -347,7 +355,7 @@ public:
     }
 
 private:
-    /// By now: an account may have been made since the rows were read.
+    /// Reads again: an account may have been made since the rows were read.
     bool is_over(std::uint64_t id) const {
         return id != OBSERVER_ROOT_ID &&
                !map_value<std::uint64_t, observer_account>(maps_.at().accounts, id);
@@ -408,6 +416,7 @@ private:
         account.charged = row.charged;
         account.managed = row.managed;
         account.metadata = row.metadata;
+        account.pinned = row.pinned;
         account.allocs = row.allocs;
         account.frees = row.frees;
         account.failures = row.failures;
@@ -453,46 +462,38 @@ const series *series_of(unsigned int number) {
     return found == known_series.end() ? nullptr : found;
 }
 
-/// What the kernel didn't tell the programs. Figures are off by as many calls.
+/// Calls that the kernel didn't deliver to the programs. Figures are off by as many calls.
 class Missed {
 public:
     explicit Missed(const Maps &maps) : maps_(maps), profile_(read_profile()) {
         std::ranges::copy(maps.totals().missed_returns, leaked_.begin());
     }
 
-    std::uint64_t calls(const observer_hook &row, std::uint32_t index) const {
+    std::uint64_t calls(const observer_hook &row) const {
         const auto found = profile_.find(row.event);
-
-        if (row.traced != 0)
-            return sum_of_processors(maps_.at().runs, index);
 
         return found == profile_.end() ? 0 : found->second.first;
     }
 
-    /// Of a hook, by its index.
-    std::uint64_t of(const observer_hook &row, std::uint32_t index) {
-        if (row.traced != 0)
-            return left_out_of(maps_.at().traced);
+    /// Name of a hook, by its index.
+    std::uint64_t of(const observer_hook &row, std::uint32_t index) const {
         std::uint64_t missed = at(row.event, index, row.skipped[0]);
 
         if (row.has_return != 0) {
             const std::uint64_t returns =
                 at(std::string(row.event) + "_ret", OBSERVER_HOOKS + index, row.skipped[1]);
 
-            // What the kernel says of returns, and calls whose end nobody saw, are the same.
-            // Of the hooks of a kind, the first has what no hook explains.
-            if (row.call < OBSERVER_CALL_KINDS)
-                missed += std::max(returns, std::exchange(leaked_[row.call], 0));
-            else
-                missed += returns;
+            // The kernel's missed returns and our calls without an end are the same ones.
+            missed += index < OBSERVER_CALLS ? std::max(returns, leaked_[index]) : returns;
         }
         return missed;
     }
 
 private:
-    using Leaked = std::array<std::uint64_t, OBSERVER_CALL_KINDS>;
+    using Leaked = std::array<std::uint64_t, OBSERVER_CALLS>;
 
-    /// At an entry or a return: as the kernel says, and where it left the program out.
+    /// Returns the misses at an entry or a return: the kernel's count, and the hits at which the
+    /// program did not run.
     std::uint64_t at(const std::string &event, std::uint32_t place, std::uint64_t skipped) const {
         const auto found = profile_.find(event);
 
@@ -513,7 +514,7 @@ private:
 
     const Maps &maps_;
     Profile profile_;
-    Leaked leaked_{}; ///< calls whose end nobody saw
+    Leaked leaked_{}; ///< calls without an observed end
 };
 
 /// The requests that fail from now on, as events. An account keeps how many of its requests failed,
@@ -527,20 +528,20 @@ public:
             told_[id] = row.failed_local;
     }
 
-    /// Which observer they are of.
+    /// Returns the start time of the observer that the events belong to.
     std::uint64_t since() const { return since_; }
 
     /// The number of the newest event.
     std::uint64_t sent() const { return sent_; }
 
-    /// Those that are to be told by now.
+    /// Returns the events that are due.
     std::vector<Event> look(const Maps &maps, const Cgroups &cgroups) {
         const std::uint64_t at_root = maps.totals().root.failed;
         std::vector<Event> events;
 
         if (std::exchange(at_root_, at_root) == at_root && waiting_.empty())
             return events;
-        // After the root: no account has less of it then.
+        // Read after the root's total: no account's count can be smaller then.
         const View view(maps, cgroups);
         const auto now = Clock::now();
         std::map<std::uint64_t, Clock::time_point> waiting;
@@ -548,7 +549,7 @@ public:
         std::uint64_t untold = 0;
 
         for (const auto &[id, row] : view.rows()) {
-            // What was told may have been taken back since.
+            // Some of the reported failures may have been taken back since.
             std::uint64_t &before = told[id] =
                 std::min<std::uint64_t>(told_.contains(id) ? told_[id] : 0, row.failed_local);
             const std::uint64_t count = row.failed_local - before;
@@ -597,7 +598,7 @@ private:
         return now_ns(CLOCK_REALTIME) - without(now_ns(CLOCK_BOOTTIME), since_start);
     }
 
-    /// What went with its account before it was told is a gap.
+    /// Events of accounts that are gone leave a gap in the numbers.
     void number(std::vector<Event> &events, std::uint64_t lost) {
         sent_ += without(lost, lost_);
         lost_ = std::max(lost_, lost);
@@ -611,8 +612,9 @@ private:
     std::uint64_t total_ = 0;
     std::uint64_t sent_ = 0;
     std::uint64_t lost_ = 0;
-    std::map<std::uint64_t, std::uint64_t> told_;        ///< of each account
-    std::map<std::uint64_t, Clock::time_point> waiting_; ///< since when one has something to tell
+    std::map<std::uint64_t, std::uint64_t> told_;        ///< reported failures of each account
+    std::map<std::uint64_t, Clock::time_point> waiting_; ///< time of an account's first unreported
+                                                         ///< failure
 };
 
 class Observer : public Transport {
@@ -679,7 +681,7 @@ public:
     }
 
 private:
-    /// Nobody says that something failed: it is looked for.
+    /// Failures are polled: no event announces them.
     Received<Payload> receive_within(std::chrono::milliseconds timeout) {
         constexpr Clock::duration look_interval = std::chrono::milliseconds(500);
         const auto end = Clock::now() + timeout;
@@ -738,7 +740,7 @@ private:
     }
 
     static void add_hooks(Status &status, const Maps &maps) {
-        Missed missed(maps);
+        const Missed missed(maps);
 
         for (std::uint32_t i = 0; i < OBSERVER_HOOKS; ++i) {
             const auto row = map_value<std::uint32_t, observer_hook>(maps.at().hooks, i);
@@ -758,7 +760,7 @@ private:
                 hook.state =
                     module == "kernel" || is_loaded(module) ? UMACCT_HOOK_ARMED : UMACCT_HOOK_IDLE;
             }
-            hook.calls = missed.calls(*row, i);
+            hook.calls = missed.calls(*row);
             hook.missed = missed.of(*row, i);
             status.hooks.push_back(std::move(hook));
         }
@@ -801,10 +803,10 @@ private:
 
     OpenMaps open_;
     Cgroups cgroups_;
-    std::optional<Failures> failures_; ///< empty until somebody subscribes
+    std::optional<Failures> failures_; ///< empty until the first subscription
 };
 
-/// What is pinned at the time: another one may have been begun, or none be there.
+/// Opens the programs that are pinned now: they may be others than before, or gone.
 std::shared_ptr<const Maps> open_pinned() {
     auto maps = Maps::pinned();
 
@@ -840,7 +842,7 @@ void begin_observing(std::uint32_t records) {
 
     const Starter starter;
     std::error_code error;
-    // What an older version left can't be read, and what was cut short has not all hooks.
+    // The maps of an older version can't be read, and an interrupted start lacks hooks.
     if (fs::exists(pinned_folder, error))
         starter.end(pinned_folder);
     starter.begin(pinned_folder, records);
@@ -851,7 +853,7 @@ void end_observing() {
 
     if (!fs::exists(pinned_folder, error))
         return;
-    // Without a file to lock, nobody is beginning.
+    // No lock file: no other process is starting the observer.
     const Lock lock;
     Starter().end(pinned_folder);
 }

@@ -11,9 +11,9 @@
 
 namespace umacct {
 
-/// What begin_observing() began; each answer is of what is pinned by then, or the module's, once
-/// that is loaded. Empty where nothing is pinned, and to a reader who may not read root's files, or
-/// is in a container.
+/// Opens the observer that begin_observing() pinned; each answer is of the one that is pinned by
+/// then, or the module's, once that is loaded. Empty if nothing is pinned, and to a caller who may
+/// not read root's files, or is in a container.
 std::unique_ptr<Transport> pinned_observer();
 
 /// The same; where nothing is pinned, it begins to count, for as long as the answer is kept and its
@@ -21,11 +21,11 @@ std::unique_ptr<Transport> pinned_observer();
 /// Throws Error where it can't begin.
 std::unique_ptr<Transport> observer_meanwhile();
 
-/// So many allocations that live at once are known, unless told otherwise.
+/// Default bound on live allocations that are tracked.
 constexpr std::uint32_t usual_records = 1U << 20;
 
 /// Begins to count, pinned: without its maker, until end_observing(). What an observer that runs
-/// already has counted stays. Allocations beyond so many that live at once are untracked. Throws
+/// already has counted stays. Live allocations beyond that number are untracked. Throws
 /// Error.
 void begin_observing(std::uint32_t records = usual_records);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Annotations = std::map<std::string, std::string>;
 
-/// As containerd's, or CRI-O's and podman's, annotations say.
+/// Kinds by the annotations of containerd, or CRI-O and podman.
 KubeName kube_name_of(Annotations &annotations) {
     const bool is_sandbox = annotations["io.kubernetes.cri.container-type"] == "sandbox" ||
                             annotations["io.kubernetes.cri-o.ContainerType"] == "sandbox";
@@ -32,7 +32,7 @@ KubeName kube_name_of(Annotations &annotations) {
         .value_or(KubeName());
 }
 
-/// As containerd's or CRI-O's say; nerdctl's have the name alone.
+/// Names by containerd's or CRI-O's annotations; nerdctl's have the name only.
 Description description_of(Annotations &annotations) {
     const std::string &image = annotations["io.kubernetes.cri.image-name"];
     Description found;
@@ -62,14 +62,16 @@ std::vector<fs::path> folders(StateFiles &files) {
 
 } // namespace
 
-std::optional<RuntimeSpec> ask_spec(StateFiles &files, const fs::path &file) {
-    const StateFiles::Lines &lines = files.ask(file, read_spec);
-
+std::optional<RuntimeSpec> spec_of(std::span<const std::string> lines) {
     if (lines.size() < 4)
         return std::nullopt;
     return RuntimeSpec{.cgroups_path = lines[0],
                        .kube_name = make_kube_name(lines[1], lines[2], lines[3]),
-                       .description = Description::of(std::span(lines).subspan(4))};
+                       .description = Description::of(lines.subspan(4))};
+}
+
+std::optional<RuntimeSpec> ask_spec(StateFiles &files, const fs::path &file) {
+    return spec_of(files.ask(file, read_spec));
 }
 
 std::string read_spec(const std::string &text) {
@@ -101,7 +103,7 @@ std::unordered_map<std::string, Owner> containerd_owners(StateFiles &files) {
     std::unordered_map<std::string, Owner> owners;
 
     for (const fs::path &folder : folders(files)) {
-        // These have thousands, and a path that tells.
+        // Those have thousands of cgroups, and paths with the id.
         if (folder.filename() == "k8s.io" || folder.filename() == "moby")
             continue;
         for (const std::string &id : files.entries(folder)) {

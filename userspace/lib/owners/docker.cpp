@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Where root's Docker keeps what it has, as its settings say; empty where they don't.
+/// The data-root of root's Docker, from its settings; empty if they have none.
 std::optional<fs::path> chosen_folder(StateFiles &files) {
     const std::string chosen =
         files.ask_line(files.below_root("etc/docker/daemon.json"), read_docker_settings);
@@ -18,7 +18,7 @@ std::optional<fs::path> chosen_folder(StateFiles &files) {
     return chosen.empty() ? std::nullopt : std::optional(files.below_root(chosen));
 }
 
-/// Where Debian's package, and the snap, keep it unless told.
+/// Default data-roots of Debian's package and of the snap.
 std::vector<fs::path> usual_folders(const StateFiles &files) {
     return {files.below_root("var/lib/docker"),
             files.below_root("var/snap/docker/common/var-lib-docker")};
@@ -33,7 +33,8 @@ Description found_below(StateFiles &files, const fs::path &folder, const std::st
 
 } // namespace
 
-Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user,
+                             const std::optional<fs::path> &folder) {
     if (user)
         return found_below(files, files.home(*user) / ".local/share/docker", id, user);
 
@@ -41,10 +42,12 @@ Description docker_container(StateFiles &files, const std::string &id, std::opti
     // Docker may run with the settings that it had before these.
     if (const auto chosen = chosen_folder(files))
         found = found_below(files, *chosen, id, {});
-    for (const fs::path &folder : usual_folders(files)) {
+    for (const fs::path &usual : usual_folders(files)) {
         if (found.name.empty())
-            found = found_below(files, folder, id, {});
+            found = found_below(files, usual, id, {});
     }
+    if (found.name.empty() && folder)
+        found = found_below(files, *folder, id, {});
     return found;
 }
 
@@ -63,7 +66,7 @@ std::optional<std::vector<DockerContainer>> docker_containers(StateFiles &files)
             const fs::path file = folder / "containers" / id / "hostconfig.json";
             DockerContainer container{.id = clean_name(id), .name = {}, .runtime = {}};
 
-            // What has no such file Docker takes for no container.
+            // Docker ignores folders without such a file.
             if (!fs::exists(file, error))
                 continue;
             if (const auto &lines = files.ask(file, read_docker_runtime); !lines.empty())

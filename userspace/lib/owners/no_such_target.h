@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What resolve_target() throws where nothing is called so: it may be yet.
+/// Error of resolve_target(): nothing has that name yet.
 #pragma once
 
 #include "lib/error.h"

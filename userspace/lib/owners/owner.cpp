@@ -31,7 +31,7 @@ constexpr std::array scope_prefixes{
     ScopePrefix{"crio-", "cri-o"},
 };
 
-/// What podman's pods are called with systemd, after the name of the slice they are in.
+/// Names of podman's pods with systemd, after the name of their slice.
 constexpr std::string_view podman_pod = "-libpod_pod_";
 
 constexpr std::array unit_suffixes{
@@ -59,11 +59,11 @@ std::string_view take_name(std::string_view &path) {
 
 /// Whether a cgroup is what systemd on this machine makes: the root, or a slice of its own or of
 /// a user's manager, "a-b.slice" in "a.slice" in the root. What is called so elsewhere, as in an
-/// LXC container that has a systemd of its own, was made by somebody else.
+/// LXC container that has a systemd of its own, was made by another manager.
 bool is_place_of_units(std::string_view path) {
     constexpr std::string_view suffix = ".slice";
-    std::string_view stem; // of the slice that was reached
-    std::string_view user; // in whose manager it is
+    std::string_view stem; // name of the slice that was reached
+    std::string_view user; // user whose manager it is in
     std::size_t depth = 0;
 
     if (path == "/")
@@ -75,7 +75,7 @@ bool is_place_of_units(std::string_view path) {
             const std::string_view next = name.substr(0, name.size() - suffix.size());
             const std::size_t dash = next.rfind('-');
 
-            // "lxc.payload.x.slice" is a container of LXC's that somebody called "x.slice".
+            // "lxc.payload.x.slice" is LXC's cgroup of a container named "x.slice".
             if (next.starts_with('-') || next.starts_with("lxc.") ||
                 stem != next.substr(0, dash == std::string_view::npos ? 0 : dash))
                 return false;
@@ -91,7 +91,7 @@ bool is_place_of_units(std::string_view path) {
     return true;
 }
 
-/// As systemd has the name in a unit's: "\\x2d" is a dash.
+/// Decodes a name in a unit's name: "\\x2d" is a dash.
 std::string unescape(std::string_view text) {
     std::string plain;
 
@@ -140,7 +140,7 @@ std::optional<Owner> lxc_container(std::string_view name, std::string_view path)
 
 /// "kubepods-burstable-pod0a1b_…_.slice" or "pod0a1b-…" -> the uid, with dashes.
 std::optional<std::string> pod_uid(std::string_view name, std::string_view path) {
-    // With a prefix where the kubelet was told one: "kubelet-kubepods". A tenant can make a folder
+    // A prefix is possible if the kubelet has one: "kubelet-kubepods". A tenant can make a folder
     // of that name in its own, not beside it.
     if (!path.starts_with("/kube") || path.find("kubepods") == std::string_view::npos)
         return std::nullopt;
@@ -181,7 +181,7 @@ std::optional<Owner> container(std::string_view name, std::string_view path) {
     const std::string parent = parent_path(path);
     if (base_name(parent) == "docker")
         return make_owner(OwnerKind::container, "docker", name);
-    // Below a pod any runtime may have made it.
+    // Any runtime may have made it below a pod.
     if (pod_uid(base_name(parent), parent))
         return make_owner(OwnerKind::container, "kubernetes", name);
     return std::nullopt;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Who a cgroup is for, read from its path alone. See owners.h for the names that
-/// runtimes gave.
+/// A cgroup's owner, from its path alone. owners.h adds the names that runtimes gave.
 #pragma once
 
 #include <optional>
@@ -17,26 +16,25 @@ struct Owner {
     std::string runtime; ///< "docker", "podman", "containerd", "cri-o", "kubernetes", "systemd"
     std::string id;      ///< full container id, pod uid with dashes, or the unit's name
 
-    // From the runtime's own files, and empty where they don't tell.
-    /// Of a container that Kubernetes doesn't manage; or of the machine of systemd-nspawn's that
-    /// a unit is.
+    // Name of a container outside Kubernetes, from the runtime's files, or of the systemd-nspawn
+    // machine of a unit; empty if not known.
     std::string name;
     std::string kube_namespace; ///< these three of one that it does, or of a pod
     std::string pod;
     std::string container;
-    std::string image;               ///< of a container
+    std::string image;               ///< a container's
     std::vector<std::string> labels; ///< "KEY=VALUE"; a container in a pod has the pod's, too
 
-    /// As TARGET takes it: "vllm", "default/llm-0", "default/llm-0/vllm"; empty where
-    /// no name is known.
+    /// Returns the name as TARGET: "vllm", "default/llm-0", "default/llm-0/vllm"; empty if not
+    /// known.
     std::string full_name() const;
 
-    /// For people: "docker vllm", "docker 0123456789ab", "pod default/llm-0",
+    /// Returns the name for people: "docker vllm", "docker 0123456789ab", "pod default/llm-0",
     /// "nginx.service".
     std::string label() const;
 };
 
-/// What a container is called that holds a pod's namespaces and nothing else.
+/// The name of the container that only holds a pod's namespaces.
 constexpr const char *sandbox_name = "POD";
 
 bool is_container_id(std::string_view text);

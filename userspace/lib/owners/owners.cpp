@@ -2,6 +2,8 @@
 #include "lib/owners/owners.h"
 
 #include "lib/host/cgroup.h"
+#include "lib/owners/identity.h"
+#include "lib/owners/tenant.h"
 
 namespace umacct {
 
@@ -36,7 +38,7 @@ bool has_files(std::string_view path, const Owners &owners) {
     return user_of(path).has_value() || !is_made_inside(path, owners);
 }
 
-/// What a table that is made when first needed says; null for nothing.
+/// Looks up in a table that is made when first needed; null for nothing.
 template <class Table, class Make>
 const typename Table::mapped_type *look_up(std::optional<Table> &table, const std::string &key,
                                            Make make) {
@@ -53,8 +55,13 @@ std::optional<Owner> Owners::of(std::string_view path) const {
         return known->second;
 
     const std::string key(path);
-    std::optional<Owner> owner = owner_of(path);
-    if (!owner) {
+    std::optional<Owner> owner = cgroups_ ? kept_owner(*cgroups_, path) : std::nullopt;
+    const bool is_kept = owner && !owner->full_name().empty();
+    if (!owner)
+        owner = owner_of(path);
+    if (is_kept) {
+        // The hook knew all of it.
+    } else if (!owner) {
         if (const Owner *found =
                 look_up(containerd_, key, [this] { return containerd_owners(files_); }))
             owner = *found;
@@ -67,6 +74,10 @@ std::optional<Owner> Owners::of(std::string_view path) const {
     if (key.size() <= longest_known)
         known_.emplace(key, owner);
     return owner;
+}
+
+bool Owners::is_kept(std::string_view path) const {
+    return cgroups_ && has_kept_owner(*cgroups_, path);
 }
 
 std::optional<Owner> Owners::nearest(std::string_view path) const {
@@ -101,7 +112,7 @@ void Owners::name_container(Owner &owner, std::string_view path) const {
     } else if (user) {
         take(owner, stored_container(files_, owner.id, user));
     } else {
-        // Below a pod the path may not tell the runtime.
+        // The path of a container in a pod may lack the runtime.
         const bool of_crio = owner.runtime == "cri-o";
 
         spec = of_crio ? crio_spec(files_, owner.id) : containerd_spec(files_, owner.id);
@@ -143,10 +154,14 @@ void Owners::name_pod(Owner &owner) const {
 }
 
 bool is_made_inside(std::string_view path, const Owners &owners) {
+    if (owners.is_kept(path))
+        return false;
+    if (owners.cgroups() && is_tenants(*owners.cgroups(), parent_path(path)))
+        return true;
     for (std::string at = parent_path(path); at != "/"; at = parent_path(at)) {
         const auto owner = owners.of(at);
 
-        // Of a system in a system, wherever its tree is.
+        // Nested systems, wherever their tree is.
         if (base_name(at).starts_with("lxc.payload") || base_name(at).starts_with("lxc.monitor"))
             return true;
         if (owner && (owner->kind == OwnerKind::container ||

@@ -31,9 +31,8 @@ fs::path graphroot(StateFiles &files, std::optional<uid_t> user = {}) {
 
 /// Calls visit with the lines of each file that has containers, until it says that it has it.
 template <class Visit>
-void for_each_list(StateFiles &files, std::optional<uid_t> user, Visit visit) {
-    const fs::path folder = graphroot(files, user);
-
+void for_each_list(StateFiles &files, const fs::path &folder, std::optional<uid_t> user,
+                   Visit visit) {
     for (const char *driver : drivers) {
         // Containers that go when they end are in the second.
         for (const char *file : {"containers.json", "volatile-containers.json"}) {
@@ -56,11 +55,12 @@ std::string image_in(const std::string &metadata) {
 
 } // namespace
 
-Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+Description stored_container(StateFiles &files, const fs::path &storage, const std::string &id,
+                             std::optional<uid_t> user) {
     const std::string key = id + ' ';
     Description description;
 
-    for_each_list(files, user, [&](const StateFiles::Lines &lines) {
+    for_each_list(files, storage, user, [&](const StateFiles::Lines &lines) {
         const auto found = std::lower_bound(lines.begin(), lines.end(), key);
 
         if (found == lines.end() || !found->starts_with(key))
@@ -74,10 +74,19 @@ Description stored_container(StateFiles &files, const std::string &id, std::opti
     return description;
 }
 
-Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
-    const auto found = container_in_database(files, graphroot(files, user), id, user);
+Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+    return stored_container(files, graphroot(files, user), id, user);
+}
 
-    return found && !found->name.empty() ? *found : stored_container(files, id, user);
+Description podman_container(StateFiles &files, const fs::path &storage, const std::string &id,
+                             std::optional<uid_t> user) {
+    const auto found = container_in_database(files, storage, id, user);
+
+    return found && !found->name.empty() ? *found : stored_container(files, storage, id, user);
+}
+
+Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user) {
+    return podman_container(files, graphroot(files, user), id, user);
 }
 
 std::optional<std::vector<PodmanContainer>> podman_containers(StateFiles &files,
@@ -125,7 +134,7 @@ std::string read_environment(const std::string &text, const std::string &variabl
 std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files) {
     std::unordered_map<std::string, std::string> sandboxes;
 
-    for_each_list(files, {}, [&](const StateFiles::Lines &lines) {
+    for_each_list(files, graphroot(files), {}, [&](const StateFiles::Lines &lines) {
         for (const std::string &line : lines) {
             const auto space = line.find(' ');
 
@@ -155,7 +164,7 @@ std::string read_storage(const std::string &text) {
         std::string image;
     };
 
-    std::map<std::string, Stored> elements; // by their numbers
+    std::map<std::string, Stored> elements; // the key is the element's number
     std::map<std::string, std::string> lines;
     std::string answer;
 
@@ -180,7 +189,7 @@ std::string read_storage(const std::string &text) {
 std::string read_storage_settings(const std::string &text) {
     std::istringstream lines(text);
 
-    // graphroot = "/path"; what else TOML allows nobody writes.
+    // graphroot = "/path"; other forms of TOML are not used there.
     for (std::string line; std::getline(lines, line);) {
         const auto first = line.find_first_not_of(" \t");
         const auto open = line.find_first_of("\"'");

@@ -94,7 +94,7 @@ Description description_in(const std::string &config) {
 std::optional<Description> container_in_database(StateFiles &files,
                                                  const std::filesystem::path &storage,
                                                  const std::string &id, std::optional<uid_t> user) {
-    // Before a child is to use it, which can't load it any more.
+    // Loaded before a child uses it, which can't load it any more.
     if (lib() == nullptr)
         return std::nullopt;
     for (const char *place : places) {

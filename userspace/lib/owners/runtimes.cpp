@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the readers of the runtimes' files share.
+/// Helpers that the readers of the runtimes' files share.
 #include "lib/owners/runtimes.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What container runtimes and the kubelet wrote down about containers, and where. The
-/// read_...() functions make an answer of a file's text, in a child: see state_file.h.
+/// Container runtimes' and the kubelet's files about containers. The read_...() functions turn a
+/// file's text into an answer, in a child process: see state_file.h.
 #pragma once
 
 #include <filesystem>
@@ -23,18 +23,17 @@ namespace umacct {
 
 // --- what they tell ---------------------------------------------------------------
 
-/// What a runtime wrote down about a container for people: what it is called, what it was made
-/// from and what was stuck on it.
+/// A container's description in its runtime's files: name, image and labels.
 struct Description {
     std::string name;
-    std::string image;               ///< as the runtime has it, mostly with a tag or a digest
+    std::string image;               ///< the runtime's spelling, mostly with a tag or a digest
     std::vector<std::string> labels; ///< "KEY=VALUE"
 
     /// One that is too long is left out: cut off, it would be another one.
     void add_label(std::string_view key, std::string_view value);
 
-    /// For the answer of a child that read a runtime's file: the name, the image, the labels, of
-    /// harmless characters. No lines for nothing.
+    /// Returns the answer of a child that read a runtime's file: the name, the image, the labels,
+    /// in harmless characters. No lines if all are empty.
     std::string lines() const;
 
     /// The same, read.
@@ -53,7 +52,7 @@ struct KubeName {
 
 using KubeNames = std::unordered_map<std::string, KubeName>;
 
-/// Of clean names; empty where one that is needed is missing.
+/// Makes a name of clean parts; empty if a required one is missing.
 std::optional<KubeName> make_kube_name(std::string_view name_space, std::string_view pod,
                                        std::string_view container);
 
@@ -69,20 +68,22 @@ std::optional<std::pair<std::string, KubeName>> pod_of_log(std::string_view fold
 /// The link to a container's log, "POD_NAMESPACE_CONTAINER-ID.log": its name by its id.
 std::optional<std::pair<std::string, KubeName>> container_of_log(std::string_view file);
 
-/// By uid.
+/// The pods' names; the key is the uid.
 KubeNames kubelet_pods(StateFiles &files);
-/// By id.
+/// The containers' names; the key is the id.
 KubeNames kubelet_containers(StateFiles &files);
 
 // --- containerd, and the config.json of an OCI runtime that CRI-O keeps as well -----------
 
-/// What counts of it.
+/// The used parts of a config.json.
 struct RuntimeSpec {
     std::string cgroups_path;
     std::optional<KubeName> kube_name;
     Description description; ///< the name that nerdctl gave
 };
 
+/// The lines of read_spec().
+std::optional<RuntimeSpec> spec_of(std::span<const std::string> lines);
 /// Empty where there is no such file.
 std::optional<RuntimeSpec> ask_spec(StateFiles &files, const std::filesystem::path &file);
 /// The same as lines: the path, the three of the Kubernetes name, the description's.
@@ -95,8 +96,10 @@ std::unordered_map<std::string, Owner> containerd_owners(StateFiles &files);
 
 // --- Docker --------------------------------------------------------------------------
 
-/// Empty where it isn't known. user: of a rootless Docker.
-Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+/// Empty where it isn't known. user: of a rootless Docker. folder: where root's may also keep what
+/// it has.
+Description docker_container(StateFiles &files, const std::string &id, std::optional<uid_t> user,
+                             const std::optional<std::filesystem::path> &folder = {});
 
 /// One of root's Docker, and the runtime that it was created with.
 struct DockerContainer {
@@ -112,7 +115,7 @@ std::optional<std::vector<DockerContainer>> docker_containers(StateFiles &files)
 std::string read_docker_config(const std::string &text);
 /// The runtime of a container, from its hostconfig.json, as a line; no line where that is no JSON.
 std::string read_docker_runtime(const std::string &text);
-/// Where daemon.json says that containers are kept.
+/// Returns the folder of containers from daemon.json.
 std::string read_docker_settings(const std::string &text);
 
 // --- Podman and CRI-O, which both keep their containers in containers/storage ---------------
@@ -120,37 +123,43 @@ std::string read_docker_settings(const std::string &text);
 /// Name and image, as they are stored for every program that uses that storage; empty where it
 /// isn't known. user: of a rootless Podman.
 Description stored_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+/// The same of the storage in that folder.
+Description stored_container(StateFiles &files, const std::filesystem::path &storage,
+                             const std::string &id, std::optional<uid_t> user);
 /// The same of a container of Podman's, with its labels where its database can be read.
 Description podman_container(StateFiles &files, const std::string &id, std::optional<uid_t> user);
+Description podman_container(StateFiles &files, const std::filesystem::path &storage,
+                             const std::string &id, std::optional<uid_t> user);
 
 /// One of root's Podman.
 struct PodmanContainer {
     std::string id;
     std::string name;        ///< empty: not known
-    std::optional<bool> has; ///< of the variable that was asked for; empty: not known
+    std::optional<bool> has; ///< empty: not known
 };
 
 /// All that there are, running or not, and whether their environment had a variable when they were
 /// last started: one that never was may have it. Empty where their folder can't be read.
 std::optional<std::vector<PodmanContainer>> podman_containers(StateFiles &files,
                                                               const std::string &variable);
-/// Of a container's config.json: "yes" or "no", as a line; no line where that is no JSON.
+/// Looks for a variable in a container's config.json: "yes" or "no", as a line; no line if it is no
+/// JSON.
 std::string read_environment(const std::string &text, const std::string &variable);
 
 /// The ids of the containers that CRI-O keeps for pods as a whole, by the pod's uid.
 std::unordered_map<std::string, std::string> crio_sandboxes(StateFiles &files);
-/// What CRI-O wrote down about a container.
+/// Returns the parts of CRI-O's config.json of a container.
 std::optional<RuntimeSpec> crio_spec(StateFiles &files, const std::string &id);
 
 /// Sorted lines of "ID NAME" or "ID NAME IMAGE", from a containers.json.
 std::string read_storage(const std::string &text);
-/// Where storage.conf says that containers are kept.
+/// Returns the folder of containers from storage.conf.
 std::string read_storage_settings(const std::string &text);
 
-/// What Podman's database below a storage folder says of a container, which alone has its labels:
-/// SQLite's since Podman 4.8; BoltDB, before, isn't read. Nothing where there is no database, or
-/// no SQLite on the machine. A container that it doesn't have yet has an empty one. user: of a
-/// rootless Podman.
+/// Reads a container's description from Podman's database below a storage folder, which alone has
+/// its labels: SQLite's since Podman 4.8; the older BoltDB isn't read. Empty if there is no
+/// database, or no SQLite on the machine. A container that the database doesn't have yet has an
+/// empty description. user: a rootless Podman's.
 std::optional<Description> container_in_database(StateFiles &files,
                                                  const std::filesystem::path &storage,
                                                  const std::string &id, std::optional<uid_t> user);

@@ -28,29 +28,30 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t longest_name = 253;      ///< a pod's; others are shorter
-constexpr std::size_t most_entries = 16384;    ///< of a folder
-constexpr std::size_t largest_file = 8U << 20; ///< one for all of podman's containers
+constexpr std::size_t longest_name = 253;       ///< a pod's; others are shorter
+constexpr std::size_t longest_entry = 16384;    ///< a line of /etc/passwd
+constexpr std::size_t most_entries = 16384;     ///< bound of a folder
+constexpr std::size_t largest_file = 16U << 20; ///< one for all of podman's containers
 constexpr std::size_t largest_answer = 2U << 20;
-constexpr rlim_t most_memory = 64U << 20; ///< beside what the tool has
-constexpr auto longest_time = 3s;         ///< of which one second of computing
+constexpr rlim_t most_memory = 64U << 20; ///< memory besides the tool's
+constexpr auto longest_time = 3s;         ///< seconds, one of them of computing
 
 /// How often to look at users' files, as a look may take time, and at what gave no answer.
 constexpr auto period = 10s;
-/// All children for a user's files may take so long in a period; for root's.
+/// Time for all children for a user's files in a period; for root's.
 constexpr auto budget_of_user = 1s;
 constexpr auto budget_of_root = 5s;
 
-/// When to look whether what is shared is still so, and how long at a time.
+/// Interval and time for checking shared answers.
 constexpr auto look_interval = 60s;
 constexpr auto longest_look = 200ms;
-/// So much is shared at the most.
+/// Bounds on the shared answers: their number, and their bytes.
 constexpr std::size_t most_answers = 4096;
 constexpr std::size_t most_shared = 8U << 20;
 /// Another version's readers may answer otherwise.
 constexpr const char *answers_head = "umacct " UMACCT_VERSION;
 
-/// After how many refreshes in which nobody asked.
+/// Refreshes without a question before it is forgotten.
 constexpr std::uint64_t forgotten_after = 8;
 
 void limit(__rlimit_resource resource, rlim_t value) {
@@ -66,7 +67,7 @@ rlim_t memory_in_use() {
     return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// In the child: what it may do from here on is to compute.
+/// Confines the child: it may only compute from here on.
 void confine(rlim_t memory) {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_AS, memory + most_memory);
@@ -77,20 +78,20 @@ void confine(rlim_t memory) {
     limit(RLIMIT_NPROC, 0);
 }
 
-/// In the child.
+/// Runs in the child.
 std::string answer(const fs::path &file, const StateReader &read, std::optional<uid_t> user) {
     const rlim_t memory = memory_in_use();
 
     if (user && !drop_privileges(*user))
         return "";
     const auto text = read_state_file(file, user);
-    if (!text || (!user && !drop_privileges(nobody)))
+    if (!text || (!user && !drop_privileges(nobodys_uid)))
         return "";
     confine(memory);
     return read(*text);
 }
 
-StateFiles::Lines lines_of(const std::string &text) {
+StateFiles::Lines split_lines(const std::string &text) {
     StateFiles::Lines lines;
     std::istringstream stream(text);
 
@@ -158,14 +159,18 @@ const fs::path &StateFiles::home(uid_t user) {
 
     const std::unique_ptr<std::FILE, int (*)(std::FILE *)> users(
         std::fopen(below_root("etc/passwd").c_str(), "re"), std::fclose);
-    const passwd *entry = nullptr;
-    while (users && (entry = fgetpwent(users.get())) != nullptr && entry->pw_uid != user) {
+    // Two threads of umacctd's may ask at a time.
+    std::vector<char> texts(longest_entry);
+    passwd entry{};
+    passwd *found = nullptr;
+    while (users && fgetpwent_r(users.get(), &entry, texts.data(), texts.size(), &found) == 0 &&
+           found != nullptr && entry.pw_uid != user) {
     }
     // Users may come from elsewhere, a directory service for one.
-    if (entry == nullptr && root_ == "/")
-        entry = getpwuid(user);
-    if (entry != nullptr)
-        at->second = below_root(entry->pw_dir);
+    if ((found == nullptr || entry.pw_uid != user) && root_ == "/")
+        getpwuid_r(user, &entry, texts.data(), texts.size(), &found);
+    if (found != nullptr && entry.pw_uid == user)
+        at->second = below_root(entry.pw_dir);
     return at->second;
 }
 
@@ -186,7 +191,7 @@ std::optional<StateFiles::Stamp> StateFiles::stamp_of(const fs::path &path) {
 bool StateFiles::is_stale(Known &known, const fs::path &path, std::optional<uid_t> user) {
     if (std::exchange(known.generation, generation_) == generation_)
         return false;
-    // Below a user's folder may be a file system of theirs, which answers when it likes.
+    // A user's folder may have a file system of theirs, which answers when it likes.
     if (user)
         return Clock::now() >= known.due;
 
@@ -294,14 +299,14 @@ void StateFiles::write_answers() {
         if (text.size() + one.size() <= most_shared)
             text += one;
     }
-    // Who can't be told reads the files again.
+    // Other programs read the files again if this fails.
     static_cast<void>(replace_file(root_ / answers_file, text));
 }
 
 std::optional<StateFiles::Lines>
 StateFiles::ask_child(const fs::path &file, const StateReader &read, std::optional<uid_t> user) {
     // A user's files are read as that user, or not at all: a file system of theirs, or one that
-    // hangs, is nobody else's to wait for.
+    // hangs, must not delay other files.
     if (user && geteuid() != 0 && geteuid() != *user)
         return std::nullopt;
 
@@ -317,11 +322,11 @@ StateFiles::ask_child(const fs::path &file, const StateReader &read, std::option
     const auto text =
         answer_of_child([&] { return answer(file, read, user); }, longest_time, largest_answer);
     budget.spent += Clock::now() - start;
-    return text ? std::optional(lines_of(*text)) : std::nullopt;
+    return text ? std::optional(split_lines(*text)) : std::nullopt;
 }
 
 std::optional<std::string> read_state_file(const fs::path &file, std::optional<uid_t> user) {
-    // Without O_NONBLOCK a FIFO would wait for its writer.
+    // A FIFO would wait for its writer without O_NONBLOCK.
     const FileDescriptor fd(
         open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What container runtimes wrote down, read with care: tenants fill such files, or own
-/// them. Each is read and understood by a child process that has no privileges, little
-/// memory and little time. Its answer is a few lines of text, or nothing, and is kept
-/// until the file changes. umacctd writes down what it was answered about root's files:
-/// where it runs, other programs make no child for a file that is the same since.
+/// Careful reading of container runtimes' files, which tenants fill or own. A child process without
+/// privileges, with little memory and little time, reads and parses each file. Its answer is a few
+/// lines of text, or nothing, and is kept until the file changes. umacctd saves the answers about
+/// root's files; other programs then make no child for a file that has not changed since.
 #pragma once
 
 #include <array>
@@ -33,7 +32,7 @@ public:
     explicit StateFiles(std::filesystem::path root) : root_(std::move(root)) {}
 
     /// The lines of the answer about a file; empty where there is none. user: whose the
-    /// file must be, and as whom it is opened; root for none.
+    /// file must be, and the user that opens it; root for none.
     const Lines &ask(const std::filesystem::path &file, const StateReader &read,
                      std::optional<uid_t> user = {});
     /// The first of these lines, if any.
@@ -48,8 +47,8 @@ public:
     /// The user's home directory; /dev/null, below which nothing exists, where it isn't known.
     const std::filesystem::path &home(uid_t user);
 
-    /// From now on, looks again whether what was read has changed. What nobody asked for of
-    /// late is forgotten: it is of containers that are gone.
+    /// Checks from now on whether known files have changed. Answers that were not used lately are
+    /// forgotten: their containers are gone.
     void refresh();
 
     /// Writes down the answers about root's files for other programs, from now on: to be called
@@ -67,12 +66,12 @@ private:
 
     struct Known {
         Lines lines;
-        std::optional<Stamp> stamp;   ///< of root's files; none where there is no file
-        Clock::time_point due;        ///< when to read it again though it looks the same
-        std::uint64_t generation = 0; ///< in which it was looked at
+        std::optional<Stamp> stamp;   ///< root's files only; empty if there is no file
+        Clock::time_point due;        ///< time of the next reading, changed or not
+        std::uint64_t generation = 0; ///< generation of the last check
     };
 
-    /// What can be shared: read is empty where another program made it.
+    /// An answer to share; read is empty if another program made it.
     struct Answer {
         Stamp stamp{};
         Lines lines;
@@ -85,10 +84,10 @@ private:
     };
 
     static std::optional<Stamp> stamp_of(const std::filesystem::path &path);
-    /// From answers_, or a child; empty as ask_child().
+    /// Answers from answers_, or by a child; empty as ask_child().
     std::optional<Lines> answer_about(const std::filesystem::path &file, const StateReader &read,
                                       const Stamp &stamp);
-    /// What is written down, if it was written anew.
+    /// Loads the saved answers if they were written anew.
     void read_answers();
     void write_answers();
     void look_at_answers();
@@ -102,11 +101,11 @@ private:
     std::uint64_t generation_ = 1;
     std::uint64_t children_ = 0;
     std::unordered_map<std::string, Known> known_;
-    std::unordered_map<std::string, Answer> answers_; ///< by file
-    std::optional<Stamp> answers_stamp_;              ///< of the file that they are from
-    std::uint64_t answers_generation_ = 0;            ///< in which that was looked at
+    std::unordered_map<std::string, Answer> answers_; ///< the key is the file
+    std::optional<Stamp> answers_stamp_;              ///< the saved file's
+    std::uint64_t answers_generation_ = 0;            ///< generation of the last check
     bool shares_ = false;
-    bool has_new_ = false; ///< that isn't written down
+    bool has_new_ = false; ///< an answer that isn't saved
     Clock::time_point look_at_;
     std::unordered_map<uid_t, Budget> budgets_;
     std::unordered_map<uid_t, std::filesystem::path> homes_;
@@ -117,7 +116,7 @@ private:
 std::optional<std::string> read_state_file(const std::filesystem::path &file,
                                            std::optional<uid_t> user = {});
 
-/// With the characters that no runtime allows in a name replaced, and of bounded length.
+/// Replaces the characters that no runtime allows in a name, and bounds the length.
 std::string clean_name(std::string_view name);
 
 } // namespace umacct

@@ -28,32 +28,33 @@ constexpr const char *target_hint =
     "before it where that is in doubt; 'umacct audit' lists every container, systemd-cgls every "
     "cgroup";
 
-/// What the user says that it is.
+/// Kind that the user named.
 enum class Kind { any, path, owner, pid };
 
 struct Prefix {
     std::string_view text;
     Kind kind;
-    const char *what; ///< that there is none of
+    const char *what; ///< kind that there is none of
     std::optional<OwnerKind> owner = {};
 };
 
-constexpr std::array prefixes{Prefix{"path:", Kind::path, "cgroup"},
-                              Prefix{"unit:", Kind::owner, "unit", OwnerKind::unit},
-                              Prefix{"container:", Kind::owner, "container", OwnerKind::container},
-                              Prefix{"pod:", Kind::owner, "pod", OwnerKind::pod},
-                              Prefix{"pid:", Kind::pid, "process"},
-                              Prefix{"", Kind::any, "cgroup"}};
+constexpr std::array target_prefixes{
+    Prefix{"path:", Kind::path, "cgroup"},
+    Prefix{"unit:", Kind::owner, "unit", OwnerKind::unit},
+    Prefix{"container:", Kind::owner, "container", OwnerKind::container},
+    Prefix{"pod:", Kind::owner, "pod", OwnerKind::pod},
+    Prefix{"pid:", Kind::pid, "process"},
+    Prefix{"", Kind::any, "cgroup"}};
 
 struct Word {
-    std::string_view all;  ///< as it was written
-    std::string_view text; ///< without its prefix
+    std::string_view all;  ///< word as it was written
+    std::string_view text; ///< word without its prefix
     const Prefix &prefix;
 };
 
 Word read_word(std::string_view all) {
     const auto *prefix = std::ranges::find_if(
-        prefixes, [all](const Prefix &each) { return all.starts_with(each.text); });
+        target_prefixes, [all](const Prefix &each) { return all.starts_with(each.text); });
 
     return {.all = all, .text = all.substr(prefix->text.size()), .prefix = *prefix};
 }
@@ -120,13 +121,13 @@ std::optional<Target> by_pid(const Word &word, const Cgroups &cgroups) {
     return Target{.path = *path, .id = cgroups.id(*path), .pid = pid, .found = FoundBy::pid};
 }
 
-/// The id is a number that nobody chose. containerd lets its users choose.
+/// Random ids of runtimes; containerd lets its users choose.
 bool has_number(const Owner &owner) {
     return owner.kind == OwnerKind::pod || is_container_id(owner.id);
 }
 
 bool is_named(const Owner &owner, std::string_view text) {
-    // Of a pod's containers those that aren't known by name of their own are not the pod.
+    // Containers without a name of their own are not their pod.
     const bool named =
         owner.kind == OwnerKind::pod || owner.pod.empty() || !owner.container.empty();
 
@@ -162,13 +163,13 @@ struct Match {
     Owner owner;
     FoundBy found;
     bool inside;
-    bool exact; ///< a full id: nobody can take it from its container by a name like it
+    bool exact; ///< a full id: no other container's name takes precedence
 
-    /// What wins comes first.
+    /// The best match comes first.
     auto rank() const { return std::tuple(inside, !exact, found); }
 };
 
-/// What wins, with all that is as good.
+/// The best matches.
 std::vector<Match> by_owner(const Word &word, const Cgroups &cgroups, const Owners &owners) {
     std::vector<Match> best;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What a user means by TARGET.
+/// The object that a user's TARGET names.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class FoundBy { path, unit, name, id, pid };
 struct Target {
     std::string path;                 ///< the cgroup
     std::uint64_t id = 0;             ///< its id
-    std::optional<std::uint32_t> pid; ///< when a process was named
+    std::optional<std::uint32_t> pid; ///< set if a process was named
     FoundBy found = FoundBy::path;
 };
 

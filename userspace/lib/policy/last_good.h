@@ -5,27 +5,45 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "lib/policy/policy.h"
 
 namespace umacct {
 
+/// Keeps the files in /etc alone: those in /run end with the machine's start.
 class LastGood {
 public:
     /// root: where /var is.
     explicit LastGood(const std::filesystem::path &root);
 
-    /// The files that a policy was read from just now. Where there is no room for them the ones
-    /// before stay.
-    void keep(const std::vector<std::filesystem::path> &files) const;
+    /// Keeps the texts that a policy was read from, and returns 0; or an errno, with the old ones
+    /// kept. policy_in_force() does not go by those then. Where these are kept already,
+    /// policy_mark() stays.
+    int keep(const std::vector<PolicyText> &texts) const;
 
-    /// The policy that was kept; empty for none, or where it is broken.
-    std::optional<Policy> policy() const;
+    /// The policy that was kept, with what persons have set; empty for none, or where it is broken.
+    /// without: a file that is left out.
+    std::optional<Policy> policy(const std::filesystem::path &without = {}) const;
 
-    /// Whether it was kept from these files, as they are now.
-    bool is_of(const std::vector<std::filesystem::path> &files) const;
+    /// Whether the last keep() failed.
+    bool is_outdated() const;
+
+    /// Whether it was kept from these.
+    bool is_of(const std::vector<PolicyText> &texts) const;
+
+    /// Says why these are a policy that is missing, and not one that was taken away: a file of no
+    /// bytes that had some, or no drop-in where another file system is in place of their folder.
+    std::vector<Diagnostic> missing(const std::vector<PolicyText> &texts) const;
 
 private:
+    int write(const std::vector<PolicyText> &texts) const;
+    bool is_drop_in(const std::filesystem::path &file) const;
+    bool has_mount() const;
+    std::vector<PolicyText> kept() const;
+    std::vector<PolicyText> to_keep(const std::vector<PolicyText> &texts) const;
+
+    std::filesystem::path root_;
     std::filesystem::path folder_;
 };
 
@@ -34,8 +52,9 @@ struct PolicyInForce {
     bool differs = false; ///< umacctd has not taken what the files say now, or has refused it
 };
 
-/// What umacctd goes by; what the files below root say where it does not run, or the caller may
-/// not know. Throws PolicyError.
-PolicyInForce policy_in_force(const std::filesystem::path &root);
+/// Returns the policy that umacctd applies, or would at its start; the one in the files below root
+/// if the caller may not know. without: a file that is left out. Throws PolicyError.
+PolicyInForce policy_in_force(const std::filesystem::path &root,
+                              const std::filesystem::path &without = {});
 
 } // namespace umacct

@@ -5,16 +5,15 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-// Its assertions end the program for what a file has wrong, as "[,"; without them it says so.
-#define TOML_ASSERT(condition) static_cast<void>(0)
-#include <toml++/toml.h>
 
 #include "lib/memory/preflight.h"
+#include "lib/policy/toml.h"
 #include "lib/text.h"
 #include "lib/units.h"
 
@@ -32,7 +31,7 @@ constexpr std::array guard_steps{
     std::pair{GuardStep::kill, std::string_view("kill")},
 };
 
-/// Where the policy doesn't say: nothing that can't be undone.
+/// The default steps: nothing that can't be undone.
 constexpr std::array usual_steps{GuardStep::reclaim, GuardStep::reserve, GuardStep::freeze};
 
 constexpr std::array always_protected{
@@ -61,6 +60,24 @@ Place place_of(const toml::source_region &source) {
     return {.file = source.path ? *source.path : "",
             .line = source.begin.line,
             .column = source.begin.column};
+}
+
+/// Returns how many characters must be put in, left out or changed to make one word of the other.
+std::size_t distance(std::string_view from, std::string_view to) {
+    std::vector<std::size_t> row(to.size() + 1);
+
+    std::iota(row.begin(), row.end(), 0U);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        std::size_t before = std::exchange(row[0], i + 1);
+
+        for (std::size_t j = 0; j < to.size(); ++j) {
+            const std::size_t changed = before + (from[i] == to[j] ? 0 : 1);
+
+            before = row[j + 1];
+            row[j + 1] = std::min({changed, row[j] + 1, before + 1});
+        }
+    }
+    return row.back();
 }
 
 /// A table of the file: takes keys, and says which were not taken.
@@ -107,21 +124,44 @@ public:
         const toml::node *node = table_.get(key);
 
         known_.emplace_back(key);
+        // Some keys had a '-' once.
+        if (node == nullptr) {
+            std::string former = key;
+
+            std::ranges::replace(former, '_', '-');
+            node = table_.get(former);
+            former_.push_back(std::move(former));
+        }
         if (node != nullptr)
             places_[key] = place_of(node->source());
         return node;
     }
 
-    /// Of the keys that were taken and are there.
+    /// Returns the places of the known keys that are present.
     const Places &places() const { return places_; }
 
     void refuse_others() {
         for (const auto &[key, node] : table_) {
-            if (std::ranges::find(known_, key.str()) == known_.end())
+            if (std::ranges::find(known_, key.str()) == known_.end() &&
+                std::ranges::find(former_, key.str()) == former_.end())
                 diagnostic(place_of(key.source()),
-                           fmt::format("{} has no '{}'; it may have {}", what_,
-                                       printable(key.str()), fmt::join(known_, ", ")));
+                           fmt::format("{} has no '{}'; it may have {}{}", what_,
+                                       printable(key.str()), fmt::join(known_, ", "),
+                                       meant_by(key.str())));
         }
+    }
+
+    /// Returns the known key that a word is next to, as a question; nothing if none is near.
+    std::string meant_by(std::string_view word) const {
+        // A longer word is no slip of the pen, and would take long.
+        if (known_.empty() || word.size() > 40)
+            return "";
+        const std::string_view nearest = *std::ranges::min_element(
+            known_, {}, [&](std::string_view known) { return distance(word, known); });
+
+        return distance(word, nearest) * 2 > word.size()
+                   ? ""
+                   : fmt::format(": did you mean {}?", nearest);
     }
 
     void diagnostic(const toml::node &node, const std::string &text) {
@@ -161,6 +201,7 @@ private:
     const char *what_;
     Diagnostics &diagnostics_;
     std::vector<std::string> known_;
+    std::vector<std::string> former_; ///< former spellings of keys that aren't there
     Places places_;
 };
 
@@ -255,6 +296,8 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
         settings.emplace_back(setting.policy);
         read_setting(reader, setting, rule.settings);
     });
+    settings.emplace_back("total");
+    rule.total = reader.text("total", parse_amount);
     reader.refuse_others();
     rule.places = reader.places();
 
@@ -267,6 +310,18 @@ Rule read_rule(const toml::table &table, Diagnostics &diagnostics) {
     if (std::ranges::none_of(settings, has_any))
         reader.diagnostic(rule.place,
                           fmt::format("a rule needs one of {}", fmt::join(settings, ", ")));
+
+    auto &charge = rule.settings.exact.charge;
+    if (rule.total && !rule.drop_ins())
+        reader.diagnostic(rule.places.at("total"),
+                          "total is MemoryMax= of services, which systemd sets: for a rule with "
+                          "unit alone. For a container or a pod, write charge = \"on\" here, and "
+                          "its limit where it is made: docker run --memory, or "
+                          "resources.limits.memory");
+    else if (rule.total && charge.value_or(UMACCT_CHARGE_ON) != UMACCT_CHARGE_ON)
+        reader.diagnostic(rule.places.at("charge"), "total needs charge = \"on\"");
+    else if (rule.total)
+        charge = UMACCT_CHARGE_ON;
 
     const auto soft = rule.settings.amount(UMACCT_A_ACCOUNT_SOFT);
     const auto hard = rule.settings.amount(UMACCT_A_ACCOUNT_HARD);
@@ -283,6 +338,12 @@ void add_places(Policy &policy, std::string_view table, const Places &places) {
         policy.places.try_emplace(fmt::format("{}.{}", table, key), place);
 }
 
+std::string read_notify(const std::string &text) {
+    if (text.find_first_not_of(' ') == std::string::npos)
+        throw Error(Failure::usage, "it is empty", "a command, or an address with https://");
+    return text;
+}
+
 void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
     Reader reader(table, "[machine]", diagnostics);
     const auto reserve = reader.text("reserve", parse_reserve);
@@ -292,6 +353,7 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
     const auto headroom_blocks = reader.text("headroom_blocks", parse_block);
     const auto headroom_anonymous = reader.flag("headroom_anonymous");
     const auto observer = reader.flag("observer");
+    const auto notify = reader.text("notify", read_notify);
     const auto first = [](auto &setting, const auto &next) {
         if (!setting)
             setting = next;
@@ -306,6 +368,7 @@ void read_machine(const toml::table &table, Policy &policy, Diagnostics &diagnos
     first(policy.headroom_blocks, headroom_blocks);
     first(policy.headroom_anonymous, headroom_anonymous);
     first(policy.observer, observer);
+    first(policy.notify, notify);
 }
 
 void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
@@ -318,6 +381,7 @@ void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnosti
 
     guard.floor = reader.text("floor", read_floor);
     guard.pressure = reader.text("pressure", parse_share);
+    take(guard.failed, reader.flag("failed"));
     take(guard.for_ns, reader.text("for", parse_time));
     guard.steps.assign(usual_steps.begin(), usual_steps.end());
     take(guard.steps, reader.texts("steps", read_step));
@@ -326,8 +390,8 @@ void read_guard(const toml::table &table, Policy &policy, Diagnostics &diagnosti
     take(guard.protect, reader.texts("protect", read_path_pattern));
     take(guard.dry_run, reader.flag("dry_run"));
     reader.refuse_others();
-    if (!table.contains("floor") && !table.contains("pressure"))
-        reader.diagnostic(place_of(table.source()), "[guard] needs floor, pressure or both");
+    if (!table.contains("floor") && !table.contains("pressure") && !guard.failed)
+        reader.diagnostic(place_of(table.source()), "[guard] needs floor, pressure or failed");
     if (guard.steps.empty())
         reader.diagnostic(*table.get("steps"), "steps: without any, the guard does nothing");
     if (policy.guard)
@@ -347,7 +411,7 @@ bool is_host(std::string_view text) {
                                 std::string_view::npos;
 }
 
-/// As a browser's header has it.
+/// Parses an origin, written as in a browser's header.
 std::string read_origin(const std::string &text) {
     const std::size_t scheme = text.starts_with("https://")  ? 8
                                : text.starts_with("http://") ? 7
@@ -383,8 +447,8 @@ bool read_without_module(const std::string &text) {
 
 void read_containers(const toml::table &table, Policy &policy, Diagnostics &diagnostics) {
     Reader reader(table, "[containers]", diagnostics);
-    const auto start_unlimited = reader.text("without-module", read_without_module);
-    const auto from_memory_limit = reader.flag("from-memory-limit");
+    const auto start_unlimited = reader.text("without_module", read_without_module);
+    const auto from_memory_limit = reader.flag("from_memory_limit");
     const auto keep = reader.text("keep", parse_reserve);
     ContainerPolicy &containers = policy.containers;
 
@@ -490,10 +554,10 @@ bool is_above_ascii_at(std::string_view text, toml::source_position place) {
     return false;
 }
 
-/// What is wrong with a text, its UTF-8 aside. toml++ 3.3 is not to see a character above ASCII
-/// where TOML has none: looking for white space, it tells the compiler that most of them can't
-/// be met. So it is asked about a text with something in their places that strings and
-/// comments may have, too, and nothing else may.
+/// Finds a syntax error in a text of valid UTF-8. toml++ 3.3 must not see a character above ASCII
+/// outside of strings and comments: in its search for white space it declares most of them
+/// unreachable to the compiler. So it parses a text in which '!' replaces them, which is also
+/// allowed in strings and comments alone.
 std::optional<Diagnostic> mistake_in(std::string_view text, const std::string &file) {
     std::string ascii;
 
@@ -519,7 +583,8 @@ std::optional<Diagnostic> deep_key_in(std::string_view text, const std::string &
 
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
-        const std::string_view key = text.substr(at, std::min(text.find('=', at), end) - at);
+        const std::string_view line_text = text.substr(at, end - at);
+        const std::string_view key = line_text.substr(0, line_text.find('='));
 
         ++line;
         if (!key.starts_with('#') && std::ranges::count(key, '.') > most_parts)
@@ -551,18 +616,7 @@ void read_text(std::string_view text, const std::string &file, Policy &policy,
     }
 }
 
-void read_file(const std::filesystem::path &file, Policy &policy, Diagnostics &diagnostics) {
-    std::ifstream in(file);
-    std::ostringstream text;
-
-    if (!in || !(in.peek() == std::ifstream::traits_type::eof() || text << in.rdbuf())) {
-        diagnostics.push_back({{.file = file.string()}, "cannot read it"});
-        return;
-    }
-    read_text(text.str(), file.string(), policy, diagnostics);
-}
-
-/// What was read, as it is tried.
+/// Returns the policy in the order of matching.
 Policy finished(Policy policy, Diagnostics diagnostics) {
     if (!diagnostics.empty())
         throw PolicyError(std::move(diagnostics));
@@ -630,7 +684,7 @@ std::string_view name_of(GuardStep step) {
 
 bool GuardPolicy::protects(std::string_view path) const {
     const auto is_it = [&](std::string_view pattern) {
-        // What is below it is it, too.
+        // A pattern also protects the cgroups below.
         for (std::string_view at = path; at.size() > 1; at = at.substr(0, at.rfind('/'))) {
             if (glob_matches(pattern, at))
                 return true;
@@ -655,12 +709,12 @@ std::string Place::text() const {
     return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
 }
 
-AccountChange Rule::change(std::uint64_t total) const {
-    AccountChange change = settings.on(total);
+std::string Place::line_text() const {
+    return line == 0 ? file : fmt::format("{}:{}", file, line);
+}
 
-    if (change.soft && change.hard && *change.soft != UMACCT_UNLIMITED)
-        change.soft = std::min(*change.soft, *change.hard);
-    return change;
+std::string Rule::title() const {
+    return name.starts_with("rule ") ? name : fmt::format("rule \"{}\"", name);
 }
 
 std::optional<std::string> Rule::drop_ins() const {
@@ -687,19 +741,41 @@ const Rule *Policy::match(const Subject &subject) const {
     return found == rules.end() ? nullptr : &*found;
 }
 
-AccountChange Policy::change(std::string_view path, const Rule *rule, std::uint64_t total) const {
-    AccountChange change = rule != nullptr ? rule->change(total) : AccountChange{};
+RuleOrder Policy::order(std::string_view path, const Rule *rule, std::uint64_t total) const {
+    RuleOrder order;
 
-    // Of the machine itself, [machine] says it, whatever a rule for "/**" does.
-    if (path == "/" && view)
-        change.view = view;
-    return change;
+    order.most_keep = containers.keep.value_or(Amount()).of(total);
+    if (rule != nullptr) {
+        order.asked = rule->change(total);
+        order.rule = fmt::format("{}, {}", rule->title(), rule->place.line_text());
+    }
+    // [machine] holds for the root cgroup, whatever a rule for "/**" says.
+    if (path == "/" && view) {
+        const auto place = places.find("machine.view");
+
+        order.asked.view = view;
+        order.view = place == places.end() ? "" : place->second.line_text();
+    }
+    return order;
 }
 
-AccountChange Policy::change(std::string_view path, const Rule *rule, std::uint64_t total,
-                             const Contract &contract) const {
-    return with_contract(change(path, rule, total), contract,
-                         containers.keep.value_or(Amount()).of(total));
+MachineOrder Policy::machine_order(std::uint64_t total) const {
+    MachineOrder order;
+
+    if (reserve)
+        order.asked.reserve = reserve->of(total);
+    order.asked.charge_default = charge;
+    for_each_machine_setting([&](const auto &setting) {
+        const auto place = places.find(fmt::format("machine.{}", setting.policy));
+
+        if (place != places.end())
+            order.by[setting.attribute] = fmt::format(
+                "{}, {}",
+                place->second.file.find("/run/umacct.toml.d/") == std::string::npos ? "[machine]"
+                                                                                    : "a person",
+                place->second.line_text());
+    });
+    return order;
 }
 
 bool Policy::needs_names() const {
@@ -740,7 +816,8 @@ Fit fit(const Rule &rule, const Subject &subject) {
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
-    // Where to go on when what follows the last '*' or '**' doesn't fit: one character later.
+    // Backtracking: where to resume, one character later, if the part after the last '*' or '**'
+    // doesn't fit.
     struct Star {
         std::size_t at = std::string_view::npos;
         std::size_t in = 0;
@@ -794,28 +871,62 @@ std::vector<std::filesystem::path> policy_files(const std::filesystem::path &roo
     std::vector<std::filesystem::path> files;
     std::error_code error;
 
-    for (const char *folder : {"run/umacct.toml.d", "etc/umacct.toml.d"}) {
+    for (const char *name : {"run/umacct.toml.d", "etc/umacct.toml.d"}) {
+        const std::filesystem::path folder = root / name;
         const auto first = static_cast<std::ptrdiff_t>(files.size());
 
-        for (std::filesystem::directory_iterator at(root / folder, error), end; !error && at != end;
+        for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
              at.increment(error)) {
             if (at->path().extension() == ".toml")
                 files.push_back(at->path());
         }
+        // A folder that can't be listed is a policy that can't be read, not one without drop-ins;
+        // one that may not be listed is no business of the caller's.
+        if (error && error != std::errc::no_such_file_or_directory &&
+            error != std::errc::permission_denied)
+            files.push_back(folder / "");
         std::sort(files.begin() + first, files.end());
+        // A link to what isn't mounted is a policy that can't be read, not one that there isn't.
+        if (is_symlink(symlink_status(folder, error)) && !exists(folder, error))
+            files.push_back(folder);
     }
-    if (std::filesystem::exists(root / "etc/umacct.toml", error))
+    if (symlink_status(root / "etc/umacct.toml", error).type() !=
+        std::filesystem::file_type::not_found)
         files.push_back(root / "etc/umacct.toml");
     return files;
 }
 
-Policy read_policy(const std::vector<std::filesystem::path> &files) {
+std::vector<PolicyText> read_texts(const std::vector<std::filesystem::path> &files) {
+    std::vector<PolicyText> texts;
+
+    texts.reserve(files.size());
+    for (const auto &file : files) {
+        std::ifstream in(file);
+        std::ostringstream text;
+        const bool is_read =
+            in && (in.peek() == std::ifstream::traits_type::eof() ? !in.bad()
+                                                                  : !(text << in.rdbuf()).fail());
+
+        texts.push_back({.file = file, .text = is_read ? std::optional(text.str()) : std::nullopt});
+    }
+    return texts;
+}
+
+Policy read_policy(const std::vector<PolicyText> &texts) {
     Policy policy;
     Diagnostics diagnostics;
 
-    for (const auto &file : files)
-        read_file(file, policy, diagnostics);
+    for (const auto &[file, text] : texts) {
+        if (text)
+            read_text(*text, file.string(), policy, diagnostics);
+        else
+            diagnostics.push_back({{.file = file.string()}, "cannot read it"});
+    }
     return finished(std::move(policy), std::move(diagnostics));
+}
+
+Policy read_policy(const std::vector<std::filesystem::path> &files) {
+    return read_policy(read_texts(files));
 }
 
 Policy read_policy(const std::string &text, const std::string &name) {

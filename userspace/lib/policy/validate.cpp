@@ -32,7 +32,7 @@ struct Pattern {
     std::string_view others;
 };
 
-// As systemd, the runtimes and Kubernetes allow them. A label may have any.
+// Characters that systemd, runtimes and Kubernetes allow. A label may have any.
 constexpr std::array patterns{
     Pattern{"unit", &Rule::unit, ":-_.\\@"},      Pattern{"container", &Rule::container, "_.-"},
     Pattern{"image", &Rule::image, "_.-/:@"},     Pattern{"pod", &Rule::pod, ".-_"},
@@ -139,7 +139,7 @@ private:
         return class_mistake(pattern);
     }
 
-    /// What is special in a shell and isn't here.
+    /// Characters that are special in a shell, but not here.
     static std::string class_mistake(std::string_view pattern) {
         const auto has_pair = [&](char open, char close) {
             const auto at = pattern.find(open);
@@ -226,7 +226,7 @@ private:
                               printable(end)));
     }
 
-    /// Of one file's rules the same ones twice are a mistake; a drop-in may well go before another
+    /// Two equal rules in one file are a mistake; a drop-in may well go before another
     /// file's.
     void check_order(const Rule &rule) {
         for (const Rule &earlier : policy_.rules) {

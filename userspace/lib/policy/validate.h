@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What of a policy this machine or the module would refuse, and what could never match. It is
-/// the one check that "umacct config check", a reload and umacctd's start have in common.
+/// Checks of a policy: values that this machine or the module would refuse, and rules that can
+/// never match. "umacct config check", a reload and umacctd's start share it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace umacct {
 
-/// What a policy has to fit.
+/// The machine's properties that limit a policy.
 struct MachineFacts {
     std::uint64_t total = 0;         ///< the machine's memory, in bytes
-    std::uint64_t largest_block = 0; ///< of the kernel's page allocator, in bytes; 0: not known
+    std::uint64_t largest_block = 0; ///< largest block of the kernel's page allocator, in bytes; 0:
+                                     ///< not known
 
-    /// Of that machine, whose memory its caller knows: a view may change what /proc says of it.
+    /// Reads that machine's facts. total: its memory, from the caller, as a view may change /proc.
     static MachineFacts of(const Machine &machine, std::uint64_t total);
 
     /// The block, in bytes, to keep free where one of @p wanted bytes is asked for: the kernel's
