@@ -33,17 +33,19 @@ constexpr auto tick_interval = 1s;
 
 constexpr const char *unloaded = "the module was unloaded, and all limits with it";
 
-/// Of what the guard did, what the driver failed and what the policy set, in the journal:
+/// Ids of the guard's steps, the driver's failures, steps that may come and the policy's changes in
+/// the journal:
 /// "journalctl MESSAGE_ID=...".
 constexpr const char *guard_message = "7ad2c1c8b0f14f0d9a7e5f2b61c3d940";
 constexpr const char *failure_message = "1f5e7d0c9ab54c6f8e2d4a3b70c61e58";
+constexpr const char *step_message = "5d0e94a7c2b34f4c9b6a1f83e7d2c059";
 constexpr const char *policy_message = "c3f0a45ed2b84d0f8f52be0b7d1f9a16";
 
 bool is_due(const std::optional<Enforcer::Clock::time_point> &time) {
     return time && *time <= Enforcer::Clock::now();
 }
 
-/// For "systemctl status", which has one line for it.
+/// Sends one line for "systemctl status".
 void tell_state(const std::string &state) {
     sd_notifyf(0, "STATUS=%s", state.substr(0, state.find('\n')).c_str());
 }
@@ -52,7 +54,8 @@ std::string rules_of(const Policy &policy) {
     return fmt::format("{} rule{}", policy.rules.size(), policy.rules.size() == 1 ? "" : "s");
 }
 
-/// What of a policy nobody can do but the module: "3 rules and the reserve wait"; or nothing.
+/// Names the parts of a policy that only the module can apply: "3 rules and the reserve wait";
+/// empty if there are none.
 std::string needs_module(const Policy &policy) {
     std::vector<std::string> parts;
     std::string text;
@@ -92,7 +95,11 @@ Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> annou
           [](const Json &event, const std::string &line) {
               log_event(Level::warning, line, failure_message, event);
           },
-          observing_.connect),
+          observing_.connect,
+          [this](const Json &event, const std::string &line) {
+              log_event(Level::warning, line, step_message, event);
+              events_.append(json_text(merged(json_document(""), event)));
+          }),
       connection_(connect),
       machine_(proc, root, connect),
       last_good_(root),
@@ -114,14 +121,16 @@ Daemon::Daemon(Connection::Connect connect, std::unique_ptr<Announcements> annou
       headroom_(proc, root, [](const std::string &line) { log_line(Level::notice, line); }) {}
 
 Policy Daemon::first_policy() {
-    const auto files = policy_files(machine_.root());
+    const auto texts = read_texts(policy_files(machine_.root()));
 
     try {
-        Policy policy = read_policy(files);
+        Policy policy = read_policy(texts);
         auto problems = problems_of(policy);
 
+        if (auto missing = last_good_.missing(texts); !missing.empty())
+            throw PolicyError(std::move(missing));
         if (problems.empty())
-            last_good_.keep(files);
+            keep(texts);
         else if (last_good_.policy())
             throw PolicyError(std::move(problems));
         return policy;
@@ -136,6 +145,19 @@ Policy Daemon::first_policy() {
         is_last_good_ = true;
         return std::move(*last);
     }
+}
+
+void Daemon::keep(const std::vector<PolicyText> &texts) {
+    // A setter that has seen the mark of the policy before is done with the lock, too.
+    const OrderLock lock(machine_.root(), OrderLock::Setter::daemon);
+
+    is_last_good_ = false;
+    if (const int code = last_good_.keep(texts))
+        log_line(Level::warning, "cannot keep the policy for a start that finds a bad one: " +
+                                     std::generic_category().message(code));
+    if (!lock.is_held())
+        log_line(Level::warning, "a container that starts now may keep what the policy before says "
+                                 "until 'systemctl reload umacctd': another program has the lock");
 }
 
 std::string Daemon::state() const {
@@ -217,11 +239,14 @@ std::chrono::milliseconds Daemon::patience() const {
 
 void Daemon::set_guard() {
     const auto &policy = enforcer_.policy().guard;
+    const auto &reserve = enforcer_.policy().reserve;
 
-    guard_.set(policy);
+    guard_.set(policy, reserve ? reserve->of(machine_.meminfo().total()) : 0);
+    recorder_.set_floor(policy && policy->floor ? policy->floor->of(machine_.meminfo().total())
+                                                : 0);
     if (!policy)
         return;
-    // Who is to act where memory is short had better be in it.
+    // Locks our own pages: the guard must run when no memory is free.
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
         log_line(Level::warning,
                  "guard: cannot lock its own memory: " + std::generic_category().message(errno));
@@ -254,23 +279,22 @@ void Daemon::take_signal(int signals) {
     }
 }
 
-/// Who reloads is told by systemctl whether the signal was sent, and here what came of it.
+/// Logs the result of a reload: systemctl only reports that the signal was sent.
 void Daemon::reload() {
+    const auto texts = read_texts(policy_files(machine_.root()));
+
     sd_notify(0, "RELOADING=1");
     try {
-        const auto files = policy_files(machine_.root());
-        Policy policy = read_policy(files);
+        Policy policy = read_policy(texts);
         const std::string rules = rules_of(policy);
         auto problems = problems_of(policy);
 
         if (!problems.empty())
             throw PolicyError(std::move(problems));
+        if (auto missing = last_good_.missing(texts); !missing.empty())
+            throw PolicyError(std::move(missing));
 
-        // What it did is undone, or the policy would take it for a person's.
-        guard_.pause();
-        const std::size_t refused = enforcer_.replace(std::move(policy));
-        last_good_.keep(files);
-        is_last_good_ = false;
+        const std::size_t refused = enforcer_.replace(std::move(policy), [&] { keep(texts); });
         log_line(
             refused > 0 ? Level::warning : Level::info,
             "the policy was read again: " + rules +
@@ -279,12 +303,11 @@ void Daemon::reload() {
             tell_state(state());
     } catch (const Error &error) {
         if (error.failure() == Failure::missing) {
-            // Of this policy something else may wait for the module.
+            // Other parts of the new policy may wait for the module, too.
             observes_ = false;
             disconnect();
             missing_ = true;
-            last_good_.keep(policy_files(machine_.root()));
-            is_last_good_ = false;
+            keep(texts);
             log_line(Level::info,
                      "the policy was read again; it is pending until the module is loaded");
         } else {
@@ -318,7 +341,9 @@ void Daemon::tick() {
     if (!connected_)
         look_for_observer();
     machine_.share_owners();
-    sd_notify(0, "WATCHDOG=1");
+    // systemd starts umacctd anew where its guard hangs, not only where this thread does.
+    if (!guard_.is_stuck())
+        sd_notify(0, "WATCHDOG=1");
 }
 
 void Daemon::take_announcements() {
@@ -336,7 +361,7 @@ void Daemon::take_announcements() {
         connect();
 }
 
-/// Where nothing is seen any more, nobody is left frozen.
+/// Thaws all cgroups once the guard has no figures.
 void Daemon::disconnect() {
     connected_ = false;
     guard_.module_is(observes_);
@@ -395,8 +420,9 @@ void Daemon::take_over() {
     try {
         observing_.end();
     } catch (const Error &error) {
-        log_error(error,
-                  "the observer counts on beside the module; 'umacct observer off' ends it: ");
+        log_error(
+            error,
+            "the observer counts on beside the module; 'umacct setup observer off' ends it: ");
     }
 }
 

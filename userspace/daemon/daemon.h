@@ -23,7 +23,7 @@
 
 namespace umacct {
 
-/// Who counts where the module isn't loaded.
+/// The observer, which counts while the module isn't loaded.
 struct Observing {
     Connection::Connect connect; ///< gives nothing where it doesn't run
     std::function<void()> end;   ///< it, and what it has counted. Throws Error.
@@ -36,14 +36,14 @@ public:
            const std::filesystem::path &proc, const std::filesystem::path &root,
            Observing observing = {});
 
-    /// Until SIGTERM or SIGINT. Throws Error.
+    /// Returns on SIGTERM or SIGINT. Throws Error.
     void run();
 
 private:
     void take_changes();
     void take_signal(int signals);
     void reload();
-    /// What is to be done every second: another try, and to say that we live.
+    /// Runs every second: retries, and the watchdog's ping.
     void tick();
     /// The module comes and goes.
     void take_announcements();
@@ -54,16 +54,18 @@ private:
     /// The module counts from now on: the observer ends.
     void take_over();
     std::optional<Status> ask_observer() const;
-    /// What of it this machine would refuse, or could never match.
+    /// Returns the parts of a policy that this machine would refuse, or that can never match.
     std::vector<Diagnostic> problems_of(const Policy &policy) const;
     void set_guard();
     /// The policy of /etc; where that is wrong, the last that was good. Throws PolicyError.
     Policy first_policy();
+    /// Keeps the texts of the policy that is in force from now on.
+    void keep(const std::vector<PolicyText> &texts);
     /// "3 rules in force", and what is the matter with that.
     std::string state() const;
     template <class Work>
     void unless_it_goes(Work work);
-    /// As the policy says.
+    /// Applies the policy's headroom.
     void set_headroom();
     std::chrono::milliseconds patience() const;
 

@@ -2,6 +2,7 @@
 #include "daemon/enforcer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <unordered_set>
 #include <utility>
 
@@ -10,6 +11,8 @@
 
 #include "lib/error.h"
 #include "lib/host/cgroup_tree.h"
+#include "lib/owners/identity.h"
+#include "lib/owners/tenant.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -23,59 +26,28 @@ using namespace std::chrono_literals;
 /// A runtime makes the cgroup first, and may tell its name a little later.
 constexpr auto retry_after = 50ms;
 constexpr auto name_may_take = 10s;
-/// So many cgroups are waited for at a time, and half as many of those that aren't root's: a tenant
+constexpr auto retry_after_shortage = 1s;
+
+/// Number of times that a rule is chosen for a cgroup, where a hook names it meanwhile.
+constexpr int attempts = 8;
+
+/// Whether the module or the kernel had no memory just now for what was asked.
+bool is_shortage(const Error &error) {
+    const auto *refusal = dynamic_cast<const RequestError *>(&error);
+
+    return refusal != nullptr &&
+           (refusal->code() == ENOMEM || refusal->code() == ENOBUFS || refusal->code() == EAGAIN);
+}
+
+/// Bound on cgroups that wait for a name, and half of it on those that aren't root's: a tenant
 /// may make thousands that look like containers. No runtime makes longer paths.
 constexpr std::size_t most_unnamed = 1024;
 constexpr std::size_t longest_unnamed = 512;
 
-/// So many lines about cgroups in so long: who makes thousands of them would push all else out
-/// of the journal.
-constexpr std::size_t most_told = 500;
+/// Rate limit for lines about cgroups: a tenant that makes thousands of them would push all else
+/// out of the journal.
+constexpr std::size_t most_reported = 500;
 constexpr auto tell_interval = 10s;
-
-/// What of a change isn't so already, in words ("hard max -> 40.00 GiB, view off -> on"); the
-/// rest is taken out of it.
-std::string reduce(AccountChange &change, const Account &now) {
-    std::string differences;
-
-    for_each_setting([&](const auto &setting) {
-        auto &wanted = change.*setting.change;
-        const auto is = value_of(setting, now);
-
-        if (wanted == is)
-            wanted.reset();
-        if (wanted)
-            differences +=
-                fmt::format("{}{} {} -> {}", differences.empty() ? "" : ", ", setting.policy,
-                            words_of(setting, is), words_of(setting, *wanted));
-    });
-    return differences;
-}
-
-/// What the last policy set and the next one doesn't is again as without any, unless somebody
-/// changed it since.
-template <class Value>
-void reset(std::optional<Value> &next, const std::optional<Value> &last, const Value &now,
-           const Value &without) {
-    if (!next && last == now)
-        next = without;
-}
-
-AccountChange with_reset(AccountChange next, const AccountChange &last, const Account &now) {
-    for_each_setting([&](const auto &setting) {
-        reset(next.*setting.change, last.*setting.change, value_of(setting, now), setting.neutral);
-    });
-    return next;
-}
-
-/// What the change doesn't say is as the last one said.
-AccountChange with_rest(AccountChange change, const AccountChange &last) {
-    for_each_setting([&](const auto &setting) {
-        if (!(change.*setting.change))
-            change.*setting.change = last.*setting.change;
-    });
-    return change;
-}
 
 /// The path that both are at or below.
 std::string common_path(std::string a, const std::string &b) {
@@ -91,67 +63,82 @@ Enforcer::Enforcer(Connection &connection, Machine &machine, Policy policy, Tell
       machine_(machine),
       policy_(std::move(policy)),
       tell_(std::move(tell)),
-      total_(machine.meminfo().total()),
-      set_(machine, [tell = tell_](const std::string &line) {
-          tell(line, {{"failed", true}});
-      }) {}
+      total_(machine.meminfo().total()) {}
 
 void Enforcer::follow(const std::vector<std::string> &appeared,
                       const std::vector<CgroupWatch::Gone> &gone) {
     // One of the same name may be there again: then it appeared.
-    for (const CgroupWatch::Gone &each : gone) {
-        set_.forget(each.id);
+    for (const CgroupWatch::Gone &each : gone)
         unnamed_.erase(each.path);
-    }
     if (!appeared.empty())
         machine_.refresh_owners();
     for (const std::string &path : appeared)
-        try_to_apply(path);
+        try_to_apply(path, nullptr, true);
 }
 
 void Enforcer::apply_all() {
-    machine_.refresh_owners();
     try {
         apply_machine();
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || error.failure() == Failure::permission)
             throw;
-        // Where charging can't be, limits still can.
+        // Limits work even if charging is not possible.
         tell_(fmt::format("[machine]: {}", error.what()), {{"failed", true}});
     }
-
-    std::unordered_set<std::uint64_t> ids;
-    machine_.cgroups().for_each([&](const std::string &path) {
-        try_to_apply(path);
-        if (const auto folder = folder_of(machine_.cgroups(), path))
-            ids.insert(folder->id);
-    });
-    set_.keep(ids);
+    apply_to_all();
 }
 
-std::size_t Enforcer::replace(Policy policy) {
-    const SetByPolicy::Machine set = set_.values().machine;
+std::size_t Enforcer::replace(Policy policy, const std::function<void()> &taken) {
     const Policy last = std::exchange(policy_, std::move(policy));
-    std::size_t refused = 0;
 
     try {
         apply_machine();
     } catch (const Error &error) {
         // Nothing is set without a module, so that nothing is to be put back.
-        if (error.failure() == Failure::missing)
-            throw;
-        policy_ = last;
-        set_.set_machine(set);
+        if (error.failure() != Failure::missing)
+            policy_ = last;
         throw;
     }
+    if (taken)
+        taken();
+    return apply_to_all_or_later();
+}
+
+std::size_t Enforcer::apply_to_all_or_later() {
+    try {
+        const std::size_t refused = apply_to_all();
+
+        is_partial_ = false;
+        return refused;
+    } catch (const Error &error) {
+        if (error.failure() == Failure::missing || error.failure() == Failure::permission)
+            throw;
+        if (!std::exchange(is_partial_, true))
+            tell_(fmt::format("the policy is not yet applied to all cgroups: {}", error.what()),
+                  {{"failed", true}});
+        due_ = Clock::now() + retry_after;
+        return 1;
+    }
+}
+
+std::size_t Enforcer::apply_to_all() {
+    Known known;
+    std::size_t refused = 0;
+
     machine_.refresh_owners();
+    connection_.module().for_each_account([&known] { known.clear(); },
+                                          [&known](const Account &account) {
+                                              if (account.configured())
+                                                  known[account.id] = settings_of(account);
+                                          });
+    again_.clear();
     machine_.cgroups().for_each(
-        [&](const std::string &path) { refused += try_to_apply(path) ? 0 : 1; });
+        [&](const std::string &path) { refused += try_to_apply(path, &known, false) ? 0 : 1; });
     return refused;
 }
 
 std::optional<Enforcer::Clock::time_point> Enforcer::due() const {
-    if (untold_.below.empty())
+    if (unreported_.below.empty())
         return due_;
     return std::min(due_.value_or(Clock::time_point::max()), telling_since_ + tell_interval);
 }
@@ -161,125 +148,144 @@ void Enforcer::retry() {
         tell_rest();
     if (!due_ || Clock::now() < *due_)
         return;
+    if (is_partial_) {
+        due_.reset();
+        apply_to_all_or_later();
+        return;
+    }
 
     const auto waiting = std::exchange(unnamed_, {});
+    const auto again = std::exchange(again_, {});
 
     due_.reset();
     machine_.refresh_owners();
+    for (const std::string &path : again)
+        try_to_apply(path, nullptr, false);
     for (const auto &[path, until] : waiting) {
         unnamed_.emplace(path, until);
-        try_to_apply(path);
+        try_to_apply(path, nullptr, false);
     }
 }
 
 void Enforcer::apply_machine() {
-    Module &module = connection_.module();
-    const Status now = module.status();
-    const SetByPolicy::Machine last = set_.values().machine;
-    SetByPolicy::Machine next{.reserve = {}, .charge = policy_.charge};
+    const MachineOrder order = policy_.machine_order(total_);
+    const MachineCarried carried =
+        carry_out(machine_, connection_.module(), order, false, OrderLock::Setter::daemon);
 
-    if (policy_.reserve)
-        next.reserve = policy_.reserve->of(total_);
-    set_.set_machine(next);
-    reset(next.reserve, last.reserve, now.reserve, std::uint64_t{0});
-    reset(next.charge, last.charge, now.charge_default, UMACCT_CHARGE_OFF);
-    // First what may be refused for want of something in the kernel: then nothing was set.
-    if (next.charge && *next.charge != now.charge_default) {
-        module.set_charge_default(*next.charge);
-        tell_(fmt::format("charging {} -> {}", name_of(now.charge_default), name_of(*next.charge)),
-              {{"failed", false}, {"charge", name_of(*next.charge)}});
-    }
-    if (!next.reserve || *next.reserve == now.reserve)
-        return;
-    try {
-        module.set_reserve(*next.reserve);
-    } catch (const Error &) {
-        if (next.charge && *next.charge != now.charge_default) {
-            module.set_charge_default(now.charge_default);
-            tell_(fmt::format("charging {} -> {}, put back", name_of(*next.charge),
-                              name_of(now.charge_default)),
-                  {{"failed", false}, {"charge", name_of(now.charge_default)}});
-        }
-        throw;
-    }
-    tell_(fmt::format("reserve {} -> {}", format_size(now.reserve), format_size(*next.reserve)),
-          {{"failed", false}, {"reserve_bytes", *next.reserve}});
-}
-
-void Enforcer::apply(const std::string &path) {
-    const auto owner = machine_.owners().of(path);
-    const Rule *rule = policy_.match({.path = path,
-                                      .owner = owner ? &*owner : nullptr,
-                                      .inside = is_made_inside(path, machine_.owners())});
-    const bool waits = policy_.needs_names() && waits_for_name(path, owner);
-
-    change(path, rule, waits);
-}
-
-bool Enforcer::try_to_apply(const std::string &path) {
-    try {
-        apply(path);
-        return true;
-    } catch (const Error &error) {
-        if (error.failure() == Failure::missing || error.failure() == Failure::permission)
-            throw;
-        tell_of(path, fmt::format("{}: {}", printable(path), error.what()),
-                {{"failed", true}, {"path", path}});
-        return false;
-    }
-}
-
-void Enforcer::change(const std::string &path, const Rule *source, bool waits) {
-    const ContractLock lock(machine_.root(), ContractLock::Setter::daemon);
-    const Contract contract = contract_of(machine_.cgroups(), path);
-    const AccountChange wanted = policy_.change(path, source, total_, contract);
-
-    if (wanted.empty() && set_.values().accounts.empty())
-        return;
-    try {
-        const std::uint64_t id = machine_.cgroups().id(path);
-        const AccountChange last = set_.of(id);
-        if (wanted.empty() && last.empty())
+    for_each_machine_setting([&](const auto &setting) {
+        const auto &set = carried.set.*setting.change;
+        if (!set)
             return;
 
-        Module &module = connection_.module();
-        const Account now = module.account(id).value_or(Account{});
-        // Once it has its name, another rule may say what the last one did.
-        AccountChange next = waits ? wanted : with_reset(wanted, last, now);
-        fit_soft(next, now);
-        AccountChange record = waits ? with_rest(wanted, last) : wanted;
-        if (record.soft && next.soft)
-            record.soft = next.soft;
-        const std::string words = reduce(next, now);
-        set_.set(id, record);
-        if (!next.empty()) {
-            try {
-                module.set_account(id, next);
-            } catch (const Error &) {
-                set_.set(id, last);
+        const auto by = order.by.find(setting.attribute);
+        MachineChange change;
+        change.*setting.change = set;
+        tell_(fmt::format(
+                  "{} {} -> {} ({})", setting.title,
+                  words_of(setting, *(carried.before.*setting.change)), words_of(setting, *set),
+                  by == order.by.end() ? "no order asks for it any more" : "by " + by->second),
+              merged({{"failed", false}}, to_json(change)));
+    });
+}
+
+void Enforcer::apply(const std::string &path, const Known *known, bool fresh) {
+    for (int attempt = 1;; ++attempt) {
+        try {
+            apply_by_owner(path, known, fresh);
+            return;
+        } catch (const OwnerChanged &) {
+            if (attempt == attempts)
                 throw;
-            }
-            Json event = merged({{"failed", false}, {"path", path}}, to_json(next));
-            std::string said_by = wanted.empty()     ? "no rule matches this cgroup any more"
-                                  : contract.empty() ? "[machine]"
-                                                     : "as it was started";
-            if (source != nullptr) {
-                event["rule"] = source->name;
-                event["place"] = source->place.text();
-                said_by = fmt::format("{}, {}", source->name, source->place.text());
-            }
-            tell_of(path, fmt::format("{}: {} ({})", printable(path), words, said_by),
-                    std::move(event));
         }
+        machine_.refresh_owners();
+    }
+}
+
+void Enforcer::apply_by_owner(const std::string &path, const Known *known, bool fresh) {
+    // A hook keeps the name first, then sets what is for it.
+    const bool is_named = has_kept_owner(machine_.cgroups(), path);
+    const auto owner = machine_.owners().of(path);
+    const bool inside = is_made_inside(path, machine_.owners());
+    const Rule *rule =
+        policy_.match({.path = path, .owner = owner ? &*owner : nullptr, .inside = inside});
+    // Whoever made it inside of another chose its name, and no rule goes by that.
+    const bool waits = policy_.needs_names() && !inside && waits_for_name(path, owner);
+    // systemd may be about to set it on a new one.
+    if (rule != nullptr && rule->total && !fresh)
+        check_total(path, *rule);
+    const Orders orders = read_orders(machine_, path, policy_.order(path, rule, total_));
+    const Settled settled = settle(orders);
+
+    try {
+        const std::uint64_t id = machine_.cgroups().id(path);
+        AccountChange now = settings_of(Account());
+        if (known != nullptr && known->contains(id))
+            now = known->at(id);
+        // The module isn't asked about settings that are made already; a new cgroup has none.
+        if ((known != nullptr || (fresh && settled.author.empty())) && settled.values == now)
+            return;
+        change({.path = path,
+                .id = id,
+                .rule = orders.rule,
+                .is_named = is_named,
+                .extent = waits ? Extent::ordered : Extent::all,
+                .setter = OrderLock::Setter::daemon},
+               rule);
     } catch (const Error &error) {
         if (error.failure() == Failure::missing || machine_.cgroups().exists(path))
             throw;
     }
 }
 
+void Enforcer::check_total(const std::string &path, const Rule &rule) {
+    const std::uint64_t total = rule.total->of(total_);
+    const auto max = machine_.cgroups().number(path, "memory.max");
+
+    if (total != UMACCT_UNLIMITED && max.value_or(UMACCT_UNLIMITED) > total)
+        tell_of(path,
+                fmt::format("{}: total {} of {} does not hold: memory.max is {}; 'systemctl "
+                            "daemon-reload' has systemd set it",
+                            printable(path), format_size(total), rule.title(),
+                            max ? format_limit(*max == UMACCT_UNLIMITED ? Limit() : Limit(*max))
+                                : "not there"),
+                {{"failed", true}, {"path", path}});
+}
+
+bool Enforcer::try_to_apply(const std::string &path, const Known *known, bool fresh) {
+    try {
+        apply(path, known, fresh);
+        return true;
+    } catch (const Error &error) {
+        if (error.failure() == Failure::missing || error.failure() == Failure::permission)
+            throw;
+        if (is_shortage(error)) {
+            again_.insert(path);
+            due_ = std::min(due_.value_or(Clock::time_point::max()),
+                            Clock::now() + retry_after_shortage);
+        }
+        tell_of(path, fmt::format("{}: {}", printable(path), error.what()),
+                {{"failed", true}, {"path", path}});
+        return false;
+    }
+}
+
+void Enforcer::change(Errand errand, const Rule *rule) {
+    const std::string path = errand.path;
+    const Carried carried = carry_out(machine_, connection_.module(), std::move(errand));
+    if (carried.set.empty())
+        return;
+
+    Json event = merged({{"failed", false}, {"path", path}}, to_json(carried.set));
+    if (rule != nullptr) {
+        event["rule"] = rule->name;
+        event["place"] = rule->place.text();
+    }
+    tell_of(path, fmt::format("{}: {}", printable(path), words_of(carried)), std::move(event));
+}
+
 bool Enforcer::waits_for_name(const std::string &path, const std::optional<Owner> &owner) {
     const Clock::time_point now = Clock::now();
-    // What users' own runtimes wrote down is in their homes, where umacctd doesn't look.
+    // A user's own runtime writes names to the user's home, which umacctd does not read.
     const bool named =
         !owner || owner->kind == OwnerKind::unit || user_of(path).value_or(0) != 0 ||
         (owner->kind == OwnerKind::pod
@@ -297,10 +303,8 @@ bool Enforcer::waits_for_name(const std::string &path, const std::optional<Owner
 bool Enforcer::has_room_for(const std::string &path) const {
     if (unnamed_.size() < most_unnamed / 2 || unnamed_.contains(path))
         return path.size() <= longest_unnamed;
-    const auto folder = folder_of(machine_.cgroups(), path);
-
-    return path.size() <= longest_unnamed && unnamed_.size() < most_unnamed && folder &&
-           folder->owner == 0;
+    return path.size() <= longest_unnamed && unnamed_.size() < most_unnamed &&
+           !is_tenants(machine_.cgroups(), parent_path(path));
 }
 
 void Enforcer::tell_of(const std::string &path, const std::string &line, Json event) {
@@ -309,30 +313,32 @@ void Enforcer::tell_of(const std::string &path, const std::string &line, Json ev
     if (now >= telling_since_ + tell_interval) {
         tell_rest();
         telling_since_ = now;
-        told_ = 0;
+        reported_ = 0;
     }
-    if (told_ < most_told) {
-        ++told_;
+    if (reported_ < most_reported) {
+        ++reported_;
         tell_(line, event);
         return;
     }
-    untold_.below = untold_.below.empty() ? parent_path(path) : common_path(untold_.below, path);
-    untold_.last = line;
-    ++(event.at("failed").get<bool>() ? untold_.failed : untold_.set);
+    unreported_.below =
+        unreported_.below.empty() ? parent_path(path) : common_path(unreported_.below, path);
+    unreported_.last = line;
+    ++(event.at("failed").get<bool>() ? unreported_.failed : unreported_.set);
 }
 
 void Enforcer::tell_rest() {
-    const Untold untold = std::exchange(untold_, {});
+    const Unreported unreported = std::exchange(unreported_, {});
 
-    if (untold.below.empty())
+    if (unreported.below.empty())
         return;
     tell_(fmt::format("below {}: the policy was applied to {} more cgroups, and failed for {}; "
                       "the last was {}",
-                      printable(untold.below), untold.set, untold.failed, untold.last),
-          {{"failed", untold.failed > 0},
-           {"path", untold.below},
-           {"set", untold.set},
-           {"refused", untold.failed}});
+                      printable(unreported.below), unreported.set, unreported.failed,
+                      unreported.last),
+          {{"failed", unreported.failed > 0},
+           {"path", unreported.below},
+           {"set", unreported.set},
+           {"refused", unreported.failed}});
 }
 
 } // namespace umacct

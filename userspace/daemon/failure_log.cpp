@@ -8,20 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/owners/tenant.h"
 #include "lib/text.h"
 
 namespace umacct {
-
-namespace {
-
-/// The first two components of its path, as in "/user.slice/user-1000.slice".
-std::string_view tenant_of(std::string_view path) {
-    const auto second = path.find('/', 1);
-
-    return path.substr(0, second == std::string_view::npos ? second : path.find('/', second + 1));
-}
-
-} // namespace
 
 void FailureLog::tell(const Waiting &waiting) const {
     const Event &event = waiting.newest;

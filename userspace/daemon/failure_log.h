@@ -19,7 +19,7 @@ public:
     using Clock = std::chrono::steady_clock;
     using Tell = std::function<void(const Json &event, const std::string &line)>;
 
-    /// So many cgroups at a time, whose tenants have equal parts of them where there are more; the
+    /// A bounded number of cgroups at a time, with equal parts for tenants if there are more; the
     /// journal has nothing of the rest, the history has.
     static constexpr std::size_t most = 64;
     static constexpr std::chrono::seconds quiet{10};
@@ -28,14 +28,14 @@ public:
 
     void take(const Event &event, const FirstHolder &holder, Clock::time_point now);
 
-    /// Tells what has come since, of those whose time has come.
+    /// Logs the failures since, of the cgroups that are due.
     void look(Clock::time_point now);
 
 private:
     struct Waiting {
         Event newest;
         FirstHolder holder;
-        std::uint64_t count = 0; ///< not told yet
+        std::uint64_t count = 0; ///< not logged yet
         Clock::time_point next;
     };
 
@@ -43,7 +43,7 @@ private:
     void tell(const Waiting &waiting) const;
 
     Tell tell_;
-    std::map<std::string, Waiting> waiting_; ///< by cgroup
+    std::map<std::string, Waiting> waiting_; ///< the key is the cgroup
 };
 
 } // namespace umacct

@@ -11,6 +11,7 @@
 #include "lib/host/meminfo.h"
 #include "lib/memory/reclaim.h"
 #include "lib/units.h"
+#include "service/thread.h"
 
 namespace umacct {
 
@@ -18,10 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What changes seldom (the watermarks, what is kept for devices) is read so often.
+/// Interval for figures that change seldom: watermarks, and memory for devices.
 constexpr auto whole_reading = 10s;
 
-/// When nothing can be done at all.
+/// Interval when nothing can be done at all.
 constexpr auto after_failure = 30s;
 
 /// How long some task waited for memory; 0 on a kernel that doesn't tell.
@@ -59,8 +60,8 @@ public:
     std::chrono::milliseconds turn() {
         look();
 
-        const bool works =
-            state_ != Keeper::State::kept || !shortfall(keeper_.kept(), *zones_).none();
+        const bool works = keeper_.fills() || state_ != Keeper::State::kept ||
+                           !shortfall(keeper_.kept(), *zones_).none();
         const Keeper::Turn turn =
             keeper_.next({.time = Clock::now(),
                           .zones = *zones_,
@@ -107,7 +108,7 @@ private:
     void tell(Keeper::State state) {
         if (std::exchange(state_, state) == state || state == Keeper::State::fills)
             return;
-        // From what filled it to what it is now: what was done in between.
+        // Logs the work between the last full state and now.
         if (state == told_ && reclaimed_ < settings_.bytes / 8 && compactions_ == 0)
             return;
         const std::uint64_t free =
@@ -135,7 +136,7 @@ private:
     Clock::time_point whole_at_{};
     Keeper::State state_ = Keeper::State::fills;
     std::optional<Keeper::State> told_;
-    std::uint64_t reclaimed_ = 0; ///< since something was told
+    std::uint64_t reclaimed_ = 0; ///< time since the last line
     std::uint64_t compactions_ = 0;
 };
 
@@ -167,7 +168,7 @@ void Headroom::set(const HeadroomSettings &settings) {
     }
     changed_.notify_all();
     if (!thread_.joinable())
-        thread_ = std::thread([this] { run(); });
+        thread_ = std::thread([this] { keep_doing("headroom", [this] { run(); }); });
 }
 
 void Headroom::run() {

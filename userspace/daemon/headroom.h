@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Keeps memory free before anybody asks for it, in a thread of its own: to give back and to
+/// Keeps memory free before it is requested, in a thread of its own: to give back and to
 /// compact takes time, in which limits are kept nevertheless.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace umacct {
 
-/// What the policy says of it.
+/// The policy's settings of headroom.
 struct HeadroomSettings {
     std::uint64_t bytes = 0; ///< 0: off
     std::uint64_t block = default_block;
@@ -39,11 +39,11 @@ public:
     /// Waits for a step that is being made.
     ~Headroom();
 
-    /// From then on. Signals go to whoever called this first.
+    /// Applies from then on. Signals are delivered to the first caller.
     void set(const HeadroomSettings &settings);
 
 private:
-    /// What one setting's work knows from turn to turn.
+    /// State of one setting's work between its turns.
     class Work;
 
     void run();
@@ -53,7 +53,7 @@ private:
     Tell tell_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    HeadroomSettings settings_;    ///< by mutex_, as the two below
+    HeadroomSettings settings_;    ///< guarded by mutex_, like the two below
     std::uint64_t generation_ = 0; ///< how often it was set
     bool ends_ = false;
     std::thread thread_;

@@ -18,10 +18,11 @@ int main(int argc, char **argv) {
                  "umacctd");
 
     app.set_version_flag("-V,--version", "umacctd " UMACCT_VERSION);
-    // What it writes is of all tenants.
+    // Its files have data of all tenants.
     umask(S_IRWXG | S_IRWXO);
     try {
         app.parse(argc, argv);
+        const umacct::LogThread log;
         umacct::Daemon(umacct::connect_netlink, umacct::listen_to_controller(), "/proc", "/",
                        {.connect = umacct::pinned_observer, .end = umacct::end_observing})
             .run();

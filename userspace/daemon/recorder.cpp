@@ -12,13 +12,18 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <nlohmann/json.hpp>
 #include <pthread.h>
 #include <sys/mman.h>
 
 #include "lib/error.h"
 #include "lib/history/sampler.h"
+#include "lib/host/replace_file.h"
 #include "lib/host/sqlite.h"
+#include "lib/json.h"
 #include "lib/machine.h"
+#include "lib/text.h"
+#include "service/thread.h"
 
 namespace umacct {
 
@@ -31,25 +36,29 @@ using history::milliseconds_of;
 using history::Sample;
 using history::Sampler;
 
-/// For so many seconds the disk may hang before samples are dropped.
+/// Seconds that the disk may hang before samples are dropped.
 constexpr std::size_t slots = 64;
-constexpr std::size_t most_happenings = 512;
 
-/// What SQLite caches pages in, so that it asks nobody for memory while it writes.
+/// SQLite's page cache, so that it allocates nothing while it writes.
 constexpr int cached_pages = 384;
 constexpr int cached_page_bytes = 4096 + 512;
 
 constexpr auto save_again_after = 2s;
 
-/// The account that holds most, and the next one: the first may be the one that asks.
-constexpr std::size_t most_largest = 2;
+/// The account that holds most.
+constexpr std::size_t most_largest = 1;
 constexpr auto largest_lasts = 1s;
+
+/// Largest age of a record: the log is read each second, and its clock differs a little.
+constexpr std::int64_t most_ago_ms = 5000;
+/// Records taken at most in a second.
+constexpr int most_kills = 16;
 
 /// SQLite's page cache, once and for all: it is not to grow where memory is out.
 void give_pages(const Sqlite &lib) {
     static std::vector<char> pages(std::size_t{cached_pages} * cached_page_bytes);
 
-    // Where something used it already, it takes what it needs by itself.
+    // Ignored if SQLite is in use already: it then allocates by itself.
     lib.config(SQLITE_CONFIG_PAGECACHE, pages.data(), cached_page_bytes, cached_pages);
 }
 
@@ -69,6 +78,27 @@ Happening happening_of(const Event &event, const FirstHolder &holder) {
             .count = event.count};
 }
 
+/// Tells requests that "umacct verify" makes. No tenant makes a cgroup there.
+bool is_of_verify(std::string_view path) {
+    return path.starts_with("/umacct-verify-") || path.starts_with("/system.slice/umacct-verify-");
+}
+
+/// holder: the largest one of driver memory, stored where a limit is if the machine had no memory.
+Happening happening_of(const LogRecord &record, const KernelKill &kill, const FirstHolder &holder) {
+    const bool by_limit = !kill.limit_path.empty();
+    const std::int64_t ago_ms =
+        milliseconds_of(CLOCK_MONOTONIC) - static_cast<std::int64_t>(record.time_us / 1000);
+
+    return {.time_ms =
+                milliseconds_of(CLOCK_REALTIME) - std::clamp<std::int64_t>(ago_ms, 0, most_ago_ms),
+            .type = by_limit ? "killed_at_limit" : "killed",
+            .path = kill.path,
+            .limit_path = by_limit ? kill.limit_path : holder.path,
+            .comm = kill.name,
+            .pid = kill.pid,
+            .limit = by_limit ? 0 : holder.bytes};
+}
+
 void block_signals() {
     sigset_t all{};
 
@@ -80,14 +110,16 @@ void block_signals() {
 
 Recorder::Recorder(Connection::Connect connect, std::filesystem::path proc,
                    std::filesystem::path root, Tell tell, FailureLog::Tell tell_failure,
-                   Connection::Connect observe)
+                   Connection::Connect observe, FailureLog::Tell tell_step)
     : connect_(std::move(connect)),
       observe_(std::move(observe)),
       listener_(connect_),
       proc_(std::move(proc)),
       root_(std::move(root)),
       tell_(std::move(tell)),
-      failures_(std::move(tell_failure)) {}
+      tell_step_(std::move(tell_step)),
+      failures_(std::move(tell_failure)),
+      steps_(history::KnownSteps::read(root_)) {}
 
 void Recorder::start() {
     std::error_code error;
@@ -102,21 +134,26 @@ void Recorder::start() {
     for (std::size_t i = 0; i < slots; ++i)
         ring_.push_back(Sampler::with_room());
     happenings_.reserve(most_happenings);
-    // What the loop once took from the heap stays with it, so that it asks the kernel for none
-    // when there is none.
+    // Freed memory stays with the process, so that its loop needs none from the kernel when there
+    // is none.
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
         tell_("history: cannot lock umacctd's memory: " + std::generic_category().message(errno),
               true);
-    writer_ = std::thread([this] { write(); });
-    looker_ = std::thread([this] { look(); });
+    {
+        const std::lock_guard lock(mutex_);
+
+        is_started_ = true;
+    }
+    writer_ = std::thread([this] { keep_doing("history", [this] { write(); }); });
+    looker_ = std::thread([this] { keep_doing("history", [this] { look(); }); });
 }
 
 void Recorder::stop() {
     const std::lock_guard lock(mutex_);
 
-    told_to_end_ = true;
+    asked_to_end_ = true;
 }
 
 Recorder::~Recorder() {
@@ -132,16 +169,16 @@ Recorder::~Recorder() {
         writer_.join();
 }
 
-void Recorder::add(Happening happening) {
+void Recorder::add(Happening happening, std::size_t most) {
     const std::lock_guard lock(mutex_);
 
-    // Where nobody writes, nobody needs them; a storm of them is cut off.
-    if (writer_.joinable() && happenings_.size() < most_happenings)
+    // Not needed unless a writer runs; storms are cut off.
+    if (is_started_ && happenings_.size() < most)
         happenings_.push_back(std::move(happening));
 }
 
-/// Who holds most, asked once for all that failed in a second: a tenant's requests may fail as
-/// often as it likes, and each answer is as long as the list of accounts.
+/// Returns the accounts by size, read once for all failures of a second: a tenant can cause any
+/// number of failures, and each answer is as long as the list of accounts.
 const std::vector<Account> &Recorder::largest(Module &module) {
     const auto now = std::chrono::steady_clock::now();
 
@@ -164,11 +201,36 @@ void Recorder::take_events(Module &module, const std::vector<Event> &events) {
     for (const Event &event : events) {
         FirstHolder holder;
 
+        if (is_of_verify(event.path))
+            continue;
         if (event.type == UMACCT_EVENT_FAILED) {
-            holder = first_holder(largest(module), event.account_id).value_or(FirstHolder());
+            holder = first_holder(largest(module)).value_or(FirstHolder());
             failures_.take(event, holder, FailureLog::Clock::now());
         }
-        add(happening_of(event, holder));
+        // The other half is for what no tenant causes at will.
+        add(happening_of(event, holder), most_happenings / 2);
+    }
+}
+
+/// Takes from the kernel's log of the last second which processes it killed, and how often the
+/// driver complained.
+void Recorder::take_kernel_log() {
+    for (int taken = 0; taken < most_kills;) {
+        const auto record = kernel_log_->next();
+        if (!record)
+            return;
+        if (record->text.find(driver_complaint) != std::string::npos)
+            ++complaints_;
+        const auto kill = KernelKill::parse(record->text);
+        if (!kill)
+            continue;
+        FirstHolder holder;
+        try {
+            holder = first_holder(largest(listener_.module())).value_or(FirstHolder());
+        } catch (const Error &) { // NOLINT(bugprone-empty-catch): the holder stays empty
+        }
+        add(happening_of(*record, *kill, holder));
+        ++taken;
     }
 }
 
@@ -192,7 +254,7 @@ void Recorder::listen() {
                 return;
         }
     } catch (const Error &) {
-        // As ask_module().
+        // Like ask_module().
         listener_.reset();
         listens_ = false;
     }
@@ -205,6 +267,56 @@ void Recorder::add_step(std::string_view path, const std::string &line, bool fai
                   .text = line});
 }
 
+void Recorder::set_floor(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+
+    steps_.set_floor(bytes);
+}
+
+/// Says when an account's largest step has come to be more than what is left.
+void Recorder::follow_steps(const Sample &sample) {
+    std::optional<history::NextStep> next;
+    {
+        const std::lock_guard lock(mutex_);
+
+        steps_.take(sample);
+        next = steps_.ahead(sample);
+    }
+    if (!next)
+        return;
+    const std::string text = next->text();
+
+    add({.time_ms = sample.time_ms,
+         .type = "step_ahead",
+         .path = next->steps.path,
+         .size = next->longest(),
+         .usage = next->left,
+         .limit = next->reserve + next->floor,
+         .text = text});
+    if (tell_step_)
+        tell_step_({{"type", "step_ahead"},
+                    {"path", next->steps.path},
+                    {"size_bytes", next->longest()},
+                    {"seconds", history::step_seconds.back()},
+                    {"left_bytes", next->left},
+                    {"reserve_bytes", next->reserve},
+                    {"floor_bytes", next->floor},
+                    {"text", text}},
+                   fmt::format("{} {}", printable(next->steps.path), text));
+}
+
+/// Writes them if they have changed. One that can't be written is with the next change.
+void Recorder::keep_steps() {
+    std::optional<history::KnownSteps> known;
+    {
+        const std::lock_guard lock(mutex_);
+
+        known = steps_.changes();
+    }
+    if (known)
+        static_cast<void>(replace_file(root_ / history::steps_file, known->text()));
+}
+
 void Recorder::look() {
     Connection connection(connect_, observe_);
     Sampler sampler(connection, proc_, root_);
@@ -213,6 +325,7 @@ void Recorder::look() {
     auto next = std::chrono::steady_clock::now();
 
     block_signals();
+    kernel_log_.emplace(root_ / "dev/kmsg", KernelLog::From::end);
     std::unique_lock lock(mutex_);
     while (!ends_) {
         const bool has_slot = full_ < slots;
@@ -224,8 +337,11 @@ void Recorder::look() {
         sample.machine[Figure::dropped] = dropped_;
         lock.unlock();
         listen();
+        take_kernel_log();
+        sample.machine[Figure::complaints] = complaints_;
         try {
             sampler.take(sample);
+            follow_steps(sample);
         } catch (const Error &) {
             taken = false; // /proc/meminfo can't be read: the history has a gap
         }
@@ -241,7 +357,7 @@ void Recorder::look() {
 }
 
 void Recorder::tell_once(const std::string &line) {
-    if (std::exchange(told_, line) != line)
+    if (std::exchange(reported_, line) != line)
         tell_(line, true);
 }
 
@@ -250,7 +366,7 @@ void Recorder::write() {
     try {
         const Sqlite lib(history::without_sqlite);
         std::optional<history::Writer> writer;
-        Owners owners(root_);
+        Owners owners(root_, Cgroups(proc_));
 
         give_pages(lib);
         std::unique_lock lock(mutex_);
@@ -264,6 +380,7 @@ void Recorder::write() {
                         lib, root_ / history::folder / history::file_name, boot_id(proc_),
                         milliseconds_of(CLOCK_REALTIME) - milliseconds_of(CLOCK_BOOTTIME),
                         [this](const std::string &line) { tell_(line, true); });
+                keep_steps();
                 if (writer && !last && write_some(*writer))
                     writer->name_accounts([&](const std::string &path) {
                         owners.refresh();
@@ -271,7 +388,7 @@ void Recorder::write() {
 
                         return owner && owner->kind != OwnerKind::unit ? owner->label() : "";
                     });
-                if (writer && last && told_to_end_)
+                if (writer && last && asked_to_end_)
                     writer->end();
             } catch (const std::exception &error) {
                 tell_once(fmt::format("history: {}", error.what()));
@@ -311,6 +428,8 @@ bool Recorder::write_some(history::Writer &writer) {
         // They are written with what comes next.
         lock.lock();
         happenings.insert(happenings.end(), happenings_.begin(), happenings_.end());
+        if (happenings.size() > most_happenings)
+            happenings.erase(happenings.begin() + most_happenings, happenings.end());
         std::swap(happenings, happenings_);
         throw;
     }

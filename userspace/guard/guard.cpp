@@ -20,42 +20,45 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::seconds;
 
-/// Nobody takes more in a second: this decides how soon to look again.
+/// Fastest possible growth in a second, which decides how soon to look again.
 constexpr std::uint64_t fastest = 16ULL << 30;
 
 constexpr auto quickest = 50ms;
 constexpr auto slowest = 1000ms;
-/// Where pressure counts, which comes without a sign.
+/// Interval if pressure or failures count, which come without warning.
 constexpr auto with_pressure = 100ms;
-/// Who holds what, with nothing the matter, and where there is less than twice the floor. The
-/// first varies by chance, so that no service's own rhythm hides its highs.
+/// Intervals between looks at the holders: in normal times, and below twice the floor. The first
+/// varies by chance, so that no service's own rhythm hides its highs.
 constexpr std::chrono::milliseconds look_least = 3s;
 constexpr std::chrono::milliseconds look_most = 7s;
 constexpr auto look_near = 2s;
 
-/// Growth counts for so long; of a guard that is younger, for half of its life.
+/// Period in which growth counts; while the guard is young, half of its age.
 constexpr auto longest_window = 1200s;
-/// Who took much in this time comes before all others.
+/// Time before that in which a size counts as usual.
+constexpr auto usual_within = 3600s;
+/// Growth in this time counts most.
 constexpr auto sudden_window = 10s;
-constexpr auto slot_length = 5s;
-constexpr auto half_an_hour = 1800s;
+/// Length of a slot of a cgroup's past: a minute, or less while the guard is young.
+constexpr auto shortest_slot = 10s;
+constexpr auto longest_slot = 60s;
 
-/// Where the policy says nothing of pressure: it is told of tasks that wait for half of this time.
+/// Default pressure: tasks that wait for half of this time are logged.
 constexpr double usual_strain = 50;
 constexpr auto usual_strain_time = 60s;
-/// Of memory that is there, so much is no want of it.
+/// Memory is not short if this share is available.
 constexpr std::uint64_t plenty_share = 8;
-/// That nobody is to blame is told again.
-constexpr auto told_again_after = 600s;
+/// Interval of the line that no cgroup is to blame.
+constexpr auto report_again_after = 600s;
 
 /// A machine that gets there again so soon is treated as if it had not been over.
 constexpr auto relapse = 60s;
 /// A process that was killed gives back what it holds in this time, or something is wrong.
 constexpr auto death_takes = 30s;
 /// Once no process is in it any more, memory comes back without a longer pause.
-constexpr auto burial_takes = 2s;
+constexpr auto release_pause = 2s;
 
-/// Below this, in a machine of any size, it is noise.
+/// Smaller growth is noise on any machine.
 constexpr std::uint64_t noise = 16ULL << 20;
 
 /// Follows how long something is so.
@@ -90,6 +93,7 @@ bool Guard::read(const Reading &reading) {
     const Time now = reading.time;
     const bool is_raised = raised_from_ && reading.reserve == raised_to_;
 
+    const std::uint64_t failed_before = reading_ ? reading_->failed : reading.failed;
     reading_ = reading;
     obtainable_ = without(reading.available, is_raised ? *raised_from_ : reading.reserve);
     if (obtainable_ >= most_obtainable_ + noise) {
@@ -97,20 +101,22 @@ bool Guard::read(const Reading &reading) {
         rose_ = now;
     }
     follow_pressure(reading);
+    follow_failures(failed_before);
 
+    const bool failing = is_failing();
     const bool pressed = policy_.pressure && pressure_ >= *policy_.pressure;
-    const bool relaxed = !policy_.pressure || pressure_ < *policy_.pressure / 2;
+    const bool relaxed = !failing && (!policy_.pressure || pressure_ < *policy_.pressure / 2);
     since(low_since_, obtainable_ < floor_, now);
     since(strained_since_,
           !low_since_ && obtainable_ >= total_ / plenty_share && reading.waited_us &&
               pressure_ >= policy_.pressure.value_or(usual_strain),
           now);
-    if (!low_since_ && !pressed && !strained_since_)
-        told_nobody_.reset();
-    since(short_since_, pressed || lasts(low_since_, now, policy_.for_ns), now);
+    if (!low_since_ && !pressed && !failing && !strained_since_)
+        no_culprit_at_.reset();
+    since(short_since_, pressed || failing || lasts(low_since_, now, policy_.for_ns), now);
     since(well_since_, relaxed && obtainable_ >= floor_ + floor_ / 8, now);
     due_ = now + interval();
-    return now >= next_look_ || (!short_since_ && is_strained() && may_tell_nobody()) ||
+    return now >= next_look_ || (!short_since_ && is_strained() && may_report_no_culprit()) ||
            (short_since_ && (now >= step_at_ || reclaiming_)) ||
            (acting_ && lasts(well_since_, now, policy_.release_ns));
 }
@@ -122,11 +128,11 @@ bool Guard::is_strained() const {
                                  : Duration(usual_strain_time));
 }
 
-bool Guard::may_tell_nobody() const {
-    return !told_nobody_ || reading_->time - *told_nobody_ >= told_again_after;
+bool Guard::may_report_no_culprit() const {
+    return !no_culprit_at_ || reading_->time - *no_culprit_at_ >= report_again_after;
 }
 
-Guard::Action Guard::tell_nobody() {
+Guard::Action Guard::report_no_culprit() {
     Action told = action(GuardStep::reclaim, {}, 0);
 
     told.nobody = true;
@@ -134,8 +140,20 @@ Guard::Action Guard::tell_nobody() {
     if (told.strained)
         told.for_ = std::chrono::duration_cast<std::chrono::milliseconds>(reading_->time -
                                                                           *strained_since_);
-    told_nobody_ = reading_->time;
+    no_culprit_at_ = reading_->time;
     return told;
+}
+
+void Guard::follow_failures(std::uint64_t before) {
+    if (!low_since_ && !short_since_ && !strained_since_)
+        failed_then_ = before;
+    if (reading_->failed > before)
+        failed_at_ = reading_->time;
+}
+
+bool Guard::is_failing() const {
+    return policy_.failed && failed_at_ &&
+           reading_->time - *failed_at_ < std::chrono::nanoseconds(policy_.wait_ns);
 }
 
 void Guard::follow_pressure(const Reading &reading) {
@@ -170,8 +188,8 @@ std::vector<Guard::Action> Guard::decide(const std::vector<Holder> &holders) {
     else if (short_since_ && reclaiming_ && touched(touched_.back().suspect.holder.id) != nullptr) {
         actions.push_back(action(GuardStep::reclaim, touched_.back().suspect, missing()));
         actions.back().again = true;
-    } else if (!short_since_ && is_strained() && may_tell_nobody()) {
-        actions.push_back(tell_nobody());
+    } else if (!short_since_ && is_strained() && may_report_no_culprit()) {
+        actions.push_back(report_no_culprit());
     }
     remember(holders);
     std::uniform_int_distribution<std::int64_t> spread(look_least.count(), look_most.count());
@@ -187,85 +205,103 @@ std::vector<Guard::Action> Guard::release() {
         if (!std::exchange(each.frozen, false))
             continue;
         actions.push_back(action(GuardStep::freeze, each.suspect, 0));
-        // If it begins anew, it is frozen anew.
+        // A cgroup that grows again is frozen again.
         each.next -= each.next > 0 ? 1 : 0;
     }
     const auto raised_from = std::exchange(raised_from_, {});
-    // A reserve that a person or a policy set since is kept. In a dry run none was ever raised.
-    if (raised_from && (policy_.dry_run || reading_->reserve == raised_to_))
+    if (raised_from)
         actions.push_back(action(GuardStep::reserve, {}, *raised_from));
     for (Action &each : actions)
         each.undo = true;
     acting_ = false;
     reclaiming_ = false;
-    // What comes now has nothing to do with how long the last step was given.
+    // The next step does not depend on the time that the last one had.
     step_at_ = {};
     if (reading_)
         released_ = reading_->time;
     return actions;
 }
 
-// --- whom ------------------------------------------------------------------------
+// --- targets -----------------------------------------------------------------------
+
+/// Returns the part of a holder that has a history: driver memory below its soft limit is its own.
+/// Memory on swap is a part, too: whose memory others push out doesn't shrink by that, and who
+/// leaks there grows.
+std::uint64_t Guard::counted(const Holder &holder) {
+    return (holder.soft ? holder.other : holder.held()) + holder.swap;
+}
 
 void Guard::remember(const std::vector<Holder> &holders) {
     const Time now = reading_->time;
-    const bool turn = first_look_ && now - half_hour_ >= half_an_hour;
+    const Duration length =
+        std::clamp<Duration>((now - first_look_.value_or(now)) / 5, shortest_slot, longest_slot);
     std::unordered_map<std::uint64_t, Past> past;
+    std::uint64_t sharers = 0;
+    const std::string *tenant = nullptr; // a group, which comes before what is in it
 
     for (const Holder &holder : holders) {
         const auto known = past_.find(holder.id);
+        const bool in_another = tenant != nullptr && is_below(holder.path, *tenant);
 
-        // Who holds little is as good as new.
+        // However many a tenant makes, its share is one.
+        if (holder.kind != HolderKind::shared && holder.held() >= noise && !in_another)
+            ++sharers;
+        // One that holds little has no path: it is small itself, and so is what is in it.
+        if (holder.kind == HolderKind::tenant && !in_another && !holder.path.empty())
+            tenant = &holder.path;
+        // A cgroup that holds little counts as new.
         if (known == past_.end() && holder.held() < noise / 4)
             continue;
 
         Past &its = past[holder.id] = known == past_.end() ? Past{} : std::move(known->second);
-        const Past::Slot most{now, holder.held(), holder.other};
-        const auto keep_most = [](Past::Slot &slot, const Past::Slot &other) {
-            slot.held = std::max(slot.held, other.held);
-            slot.other = std::max(slot.other, other.other);
-        };
-        if (known == past_.end() && !first_look_)
-            its.older = most; // as long as anybody knows
-        if (its.slots.empty() || now - its.slots.back().time >= slot_length)
-            its.slots.push_back(most);
-        else
-            keep_most(its.slots.back(), most);
-        while (its.slots.front().time + slot_length <= now - longest_window) {
-            keep_most(its.older, its.slots.front());
+        const std::uint64_t held = counted(holder);
+        if (its.slots.empty() || now - its.slots.back().begin >= length)
+            its.slots.push_back({.begin = now});
+        Past::Slot &slot = its.slots.back();
+        slot.most = std::max(slot.most, held);
+        slot.sum += held;
+        ++slot.looks;
+        while (its.slots.front().begin + longest_slot <= now - longest_window - usual_within)
             its.slots.pop_front();
-        }
-        if (turn) {
-            its.oldest = its.older;
-            its.older = {};
-        }
+
+        if (its.latest.empty() || now - its.latest.back().first >= 1s)
+            its.latest.emplace_back(now, held);
+        while (its.latest.front().first < now - 3 * sudden_window)
+            its.latest.pop_front();
     }
-    if (turn || !first_look_)
-        half_hour_ = now;
     if (!first_look_)
         first_look_ = now;
+    fair_share_ = total_ / std::clamp<std::uint64_t>(sharers, 2, 8);
     past_ = std::move(past);
 }
 
-Guard::Past::Slot Guard::before(const Holder &holder, Duration ago) const {
-    const auto known = past_.find(holder.id);
-    Past::Slot most;
+std::uint64_t Guard::usual(const Past &past) const {
+    const Time end = reading_->time - window();
+    const Time begin = std::max(*first_look_, end - usual_within);
+    std::vector<std::pair<std::uint64_t, Duration>> levels;
 
-    if (!first_look_) // it was there before anybody looked
-        return {{}, holder.held(), holder.other};
-    if (known == past_.end())
-        return most;
-    const auto count = [&most](const Past::Slot &slot) {
-        most.held = std::max(most.held, slot.held);
-        most.other = std::max(most.other, slot.other);
-    };
-    count(known->second.oldest);
-    count(known->second.older);
-    for (const Past::Slot &slot : known->second.slots) {
-        if (slot.time + slot_length <= reading_->time - ago)
-            count(slot);
+    for (auto slot = past.slots.begin(); slot != past.slots.end() && slot->begin < end; ++slot) {
+        const auto next = std::next(slot);
+        const Time until = next == past.slots.end() ? end : std::min(next->begin, end);
+
+        // A size above a fair share counts by its average, not by its peak.
+        levels.emplace_back(std::min(slot->most, std::max(fair_share_, slot->sum / slot->looks)),
+                            until - std::max(slot->begin, begin));
     }
-    return most;
+    std::ranges::sort(levels, std::ranges::greater());
+
+    const auto span = static_cast<double>((end - begin).count());
+    std::uint64_t usual = 0;
+    Duration held{};
+    for (const auto &[level, time] : levels) {
+        held += std::max(time, Duration(0));
+        const double share = 2 * static_cast<double>(held.count()) / span;
+        usual = std::max(usual,
+                         share >= 1
+                             ? level
+                             : std::min(level, static_cast<std::uint64_t>(share * double(total_))));
+    }
+    return usual;
 }
 
 Guard::Duration Guard::window() const {
@@ -274,22 +310,26 @@ Guard::Duration Guard::window() const {
 }
 
 Suspect Guard::weigh(const Holder &holder) const {
-    const auto grown = [&](const Past::Slot &was, Suspect &suspect) {
-        suspect.grown = without(holder.held(), was.held);
-        if (!holder.soft)
-            return;
-        // What the driver gives it below its soft limit is its own.
-        suspect.over_soft = without(holder.driver, *holder.soft);
-        suspect.grown = without(holder.other, was.other);
-    };
-    const Duration window = this->window();
+    const auto known = past_.find(holder.id);
+    const std::uint64_t held = counted(holder);
     Suspect suspect;
 
     suspect.holder = holder;
-    grown(before(holder, std::min<Duration>(sudden_window, window)), suspect);
-    suspect.sudden = suspect.score() >= much() ? suspect.score() : 0;
-    grown(before(holder, window), suspect);
-    suspect.within = std::chrono::ceil<seconds>(window);
+    suspect.within = std::chrono::ceil<seconds>(window());
+    if (!first_look_) // it existed before the first look
+        return suspect;
+    const std::uint64_t usual = known == past_.end() ? 0 : this->usual(known->second);
+    std::uint64_t before = usual;
+    if (known != past_.end()) {
+        for (const auto &[time, at_that] : known->second.latest)
+            before = time <= reading_->time - sudden_window ? std::max(before, at_that) : before;
+    }
+    if (holder.soft)
+        suspect.over_soft = without(holder.driver, *holder.soft);
+    suspect.grown = without(held, usual);
+    suspect.sudden = without(held, before) + suspect.over_soft;
+    if (suspect.sudden < much())
+        suspect.sudden = 0;
     return suspect;
 }
 
@@ -315,31 +355,30 @@ bool Guard::has_protected(const Holder &group, const std::vector<Holder> &holder
            });
 }
 
-void Guard::judge_rest(Suspect &rest, const Suspect &group,
-                       const std::vector<Holder> &holders) const {
-    // Where a group has held as much before, that it lies elsewhere in it now is no growth.
-    rest.grown = std::min(rest.grown, group.score());
-    rest.over_soft = std::min(rest.over_soft, group.score() - rest.grown);
-    rest.sudden = std::min(rest.sudden, group.sudden);
-    if (!rest.passed_by.empty())
-        return;
-    if (group.passed_by.empty())
-        rest.passed_by = "all of it may be acted against";
-    else if (rest.score() < much())
-        rest.passed_by = fmt::format("it grew by less than {}", format_size(much()));
-    else if (has_protected(group.holder, holders))
-        rest.passed_by = "a cgroup in it is protected";
-}
-
 std::string Guard::immunity_of_group(const Suspect &group, const std::vector<Suspect> &all,
                                      const std::vector<Holder> &holders) const {
-    if (group.grown < group.holder.held() - group.holder.held() / 8)
+    std::uint64_t besides = group.holder.held(); // memory in none of its cgroups
+    const std::string *outer = nullptr;
+
+    for (const Suspect &each : all) {
+        const std::string &path = each.holder.path;
+
+        if (!is_below(path, group.holder.path))
+            continue;
+        // Growth that goes on while a cgroup is frozen is not its own.
+        const Touched *before = touched(each.holder.id);
+        const bool goes_on = !each.holder.empty && (before == nullptr || !before->frozen);
+        if (each.passed_by.empty() && goes_on && each.grown >= group.grown / 2)
+            return "a cgroup in it caused half of its growth";
+        // Parents precede their children in the list.
+        if (goes_on && (outer == nullptr || !is_below(path, *outer))) {
+            besides = without(besides, each.holder.held());
+            outer = &path;
+        }
+    }
+    if (group.grown < group.holder.held() - group.holder.held() / 8 &&
+        besides < std::max(group.excess() / 2, much()))
         return "more than an eighth of its memory is not new";
-    if (std::ranges::any_of(all, [&](const Suspect &each) {
-            return is_below(each.holder.path, group.holder.path) && each.passed_by.empty() &&
-                   each.grown >= group.grown / 2;
-        }))
-        return "a cgroup in it caused half of its growth";
     return has_protected(group.holder, holders) ? "a cgroup in it is protected" : "";
 }
 
@@ -347,37 +386,24 @@ std::vector<Suspect> Guard::ranking(const std::vector<Holder> &holders) const {
     std::vector<Suspect> all;
 
     for (const Holder &holder : holders) {
-        if (holder.held() < noise)
+        if (holder.held() + holder.swap < noise)
             continue;
         Suspect &suspect = all.emplace_back(weigh(holder));
         suspect.passed_by = immunity(holder);
-        if (suspect.passed_by.empty() && suspect.score() < much())
+        if (suspect.passed_by.empty() && suspect.excess() < much())
             suspect.passed_by = fmt::format("it grew by less than {}", format_size(much()));
     }
-    std::unordered_map<std::uint64_t, Suspect *> rests;
-    for (Suspect &each : all) {
-        if (each.holder.rest)
-            rests.emplace(each.holder.id, &each);
-    }
-    // Of groups in groups, the inner ones first: parents come before what is in them.
+    // Inner groups first: parents precede their children in the list.
     for (auto at = all.rbegin(); at != all.rend(); ++at) {
-        if (at->holder.kind != HolderKind::tenant || at->holder.rest)
-            continue;
-        if (at->passed_by.empty())
+        if (at->holder.kind == HolderKind::tenant && at->passed_by.empty())
             at->passed_by = immunity_of_group(*at, all, holders);
-        if (const auto rest = rests.find(Holder::rest_id(at->holder.id)); rest != rests.end())
-            judge_rest(*rest->second, *at, holders);
     }
-    std::erase_if(all,
-                  [](const Suspect &each) { return each.holder.rest && !each.passed_by.empty(); });
-    std::ranges::stable_sort(all, [](const Suspect &a, const Suspect &b) {
-        const auto key = [](const Suspect &each) {
-            return std::tuple(!each.passed_by.empty(), each.holder.preference, ~each.sudden,
-                              ~each.score(), ~each.holder.held());
-        };
-
-        return key(a) < key(b);
-    });
+    // Suspects that are too small to make up for the missing memory come last.
+    const auto key = [least = missing()](const Suspect &each) {
+        return std::tuple(!each.passed_by.empty(), each.holder.preference, each.excess() < least,
+                          ~each.weight(), ~each.holder.held());
+    };
+    std::ranges::stable_sort(all, {}, key);
     return all;
 }
 
@@ -406,7 +432,7 @@ bool Guard::is_dying(const std::vector<Holder> &holders) const {
         const bool is_gone = holder == holders.end();
 
         if (is_gone || holder->empty) {
-            if (now - std::max(each.time, rose_) >= burial_takes)
+            if (now - std::max(each.time, rose_) >= release_pause)
                 return false;
         }
         return is_gone ? without(most_obtainable_, obtainable_then_) < then.held() / 2
@@ -414,7 +440,7 @@ bool Guard::is_dying(const std::vector<Holder> &holders) const {
     });
 }
 
-std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const {
+std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders, bool anew) const {
     const std::vector<Suspect> ranking = this->ranking(holders);
     const auto first = [&](const auto &is_one) -> std::optional<Suspect> {
         const auto found = std::ranges::find_if(
@@ -428,15 +454,14 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
         return before == nullptr || !before->killed;
     };
 
-    if (touched_.empty() || touched_.back().killed)
-        return first(new_one);
-
     // It stays with one, unless memory goes on falling and another is to blame for that.
-    const Suspect &last = touched_.back().suspect;
-    const auto still = std::ranges::find_if(
-        holders, [&](const Holder &each) { return each.id == last.holder.id; });
-    if (still == holders.end() || still->empty)
+    const auto still = std::ranges::find_if(holders, [&](const Holder &each) {
+        return !touched_.empty() && each.id == touched_.back().suspect.holder.id;
+    });
+    if (still == holders.end() || still->empty || touched_.back().killed)
         return first(new_one);
+    if (auto front = anew ? first(new_one) : std::nullopt)
+        return front;
     const std::uint64_t fell = without(obtainable_then_, obtainable_);
     if (fell >= much()) {
         auto another = first([&](const Suspect &each) {
@@ -449,7 +474,7 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
         if (another)
             return another;
     }
-    Suspect again = last;
+    Suspect again = touched_.back().suspect;
     again.grown = without(again.grown + still->held(), again.holder.held());
     again.holder = *still;
     return again;
@@ -458,7 +483,8 @@ std::optional<Suspect> Guard::suspect(const std::vector<Holder> &holders) const 
 bool Guard::is_possible(GuardStep step, bool about_one) const {
     if (step != GuardStep::reserve)
         return about_one;
-    // The reserve is for want of memory: else it would refuse all for what nobody did.
+    // The reserve is for lack of memory alone: otherwise it would refuse every request without
+    // need.
     return reading_->can_reserve && !raised_from_ && (about_one || !strained_since_);
 }
 
@@ -468,22 +494,14 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
 
     if (!acting_ && !(released_ && now - *released_ < relapse))
         touched_.clear();
-    // Another may be the one this time.
-    if (!acting_ && !touched_.empty() && !touched_.back().killed) {
-        const auto ranking = this->ranking(holders);
-
-        if (!ranking.empty() && ranking.front().passed_by.empty() &&
-            touched(ranking.front().holder.id) == nullptr)
-            touched_.push_back({.suspect = ranking.front(), .time = now});
-    }
-    acting_ = true;
+    const bool anew = !std::exchange(acting_, true);
     reclaiming_ = false;
     if (is_dying(holders)) {
         step_at_ = now + quickest;
         return actions;
     }
 
-    const auto about = suspect(holders);
+    const auto about = suspect(holders, anew);
     const Touched *before = about ? touched(about->holder.id) : nullptr;
     for (std::size_t i = before != nullptr ? before->next : 0; i < policy_.steps.size(); ++i) {
         const GuardStep step = policy_.steps[i];
@@ -502,15 +520,15 @@ std::vector<Guard::Action> Guard::step(const std::vector<Holder> &holders) {
         held_then_.clear();
         for (const Holder &holder : holders)
             held_then_.emplace(holder.id, holder.held());
-    } else if (!about && may_tell_nobody()) {
-        actions.push_back(tell_nobody());
+    } else if (!about && may_report_no_culprit()) {
+        actions.push_back(report_no_culprit());
     }
     return actions;
 }
 
 void Guard::touch(const Suspect &about, std::size_t index) {
     const GuardStep step = policy_.steps[index];
-    // The one whom it is about is the last.
+    // The current target is the last.
     auto it = std::ranges::find_if(
         touched_, [&](const Touched &each) { return each.suspect.holder.id == about.holder.id; });
 
@@ -532,7 +550,7 @@ Guard::Action Guard::take(GuardStep step, Suspect suspect) {
 
 Guard::Action Guard::raise_reserve() {
     raised_from_ = reading_->reserve;
-    // While less than the floor is left, that refuses all; with more of it, nothing.
+    // Refuses all while less than the floor is left, and nothing with more.
     raised_to_ = std::min(reading_->reserve + (floor_ > 0 ? floor_ : obtainable_), total_);
     // It is so from now on, whether it is read again or not.
     reading_->reserve = raised_to_;
@@ -550,7 +568,8 @@ Guard::Action Guard::action(GuardStep step, std::optional<Suspect> suspect,
                   .bytes = bytes,
                   .obtainable = obtainable_,
                   .floor = floor_,
-                  .pressure = pressure_};
+                  .pressure = pressure_,
+                  .failed = without(reading_ ? reading_->failed : 0, failed_then_)};
     const auto from = short_since_ ? (low_since_ ? low_since_ : short_since_) : well_since_;
 
     if (reading_ && from)
@@ -559,7 +578,7 @@ Guard::Action Guard::action(GuardStep step, std::optional<Suspect> suspect,
 }
 
 Guard::Duration Guard::interval() const {
-    const auto most = policy_.pressure ? with_pressure : slowest;
+    const auto most = policy_.pressure || policy_.failed ? with_pressure : slowest;
 
     if (low_since_ || short_since_ || acting_)
         return quickest;
@@ -574,7 +593,7 @@ std::string Guard::Action::text() const {
     const auto verb = [this]() -> std::string {
         if (nobody)
             return strained ? "tasks wait although memory is available; no cgroup to act against"
-                            : "nobody to act against";
+                            : "no cgroup to act against";
         switch (step) {
         case GuardStep::reclaim:
             return fmt::format("reclaim {} from", format_size(bytes));
@@ -599,14 +618,17 @@ std::string Guard::Action::text() const {
         text += fmt::format(", floor {}", format_size(floor));
     if (pressure > 0)
         text += fmt::format(", pressure {}", format_percent(pressure));
+    if (failed > 0)
+        text += fmt::format(", {} failed request{}", failed, failed == 1 ? "" : "s");
     text += fmt::format(", for {} ms", for_.count());
     if (!suspect || undo)
         return text;
-    text += fmt::format("; it holds {} through the driver and {} else{}",
-                        format_size(suspect->holder.driver), format_size(suspect->holder.other),
-                        suspect->holder.rest ? " besides the cgroups in it" : "");
+    text += fmt::format("; it holds {} through the driver and {} else",
+                        format_size(suspect->holder.driver), format_size(suspect->holder.other));
+    if (suspect->holder.swap > 0)
+        text += fmt::format(" and {} on swap", format_size(suspect->holder.swap));
     if (suspect->grown > 0)
-        text += fmt::format(", grew {} above its previous peak within {} s",
+        text += fmt::format(", grew {} above its usual size within {} s",
                             format_size(suspect->grown), suspect->within.count());
     if (suspect->over_soft > 0)
         text += fmt::format(", {} above its soft limit", format_size(suspect->over_soft));

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -15,17 +12,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "guard/strain.h"
 #include "lib/arithmetic.h"
 #include "lib/error.h"
+#include "lib/host/cgroup_processes.h"
 #include "lib/host/cgroup_tree.h"
-#include "lib/host/file_descriptor.h"
 #include "lib/host/replace_file.h"
 #include "lib/host/umacctd.h"
-#include "lib/owners/owner.h"
+#include "lib/memory/strain.h"
+#include "lib/owners/tenant.h"
 #include "lib/text.h"
 #include "lib/units.h"
 
@@ -35,90 +31,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The kernel takes back so much at a time, and nobody else is looked after meanwhile.
+/// Amount that the kernel reclaims at a time; no other cgroup is looked at meanwhile.
 constexpr std::uint64_t reclaim_chunk = 32ULL << 20;
 constexpr auto reclaim_most = 100ms;
 constexpr auto signal_most = 500ms;
 
-/// A tenant makes any number of cgroups and of processes: so many are met below one.
+/// Number of cgroups that are visited below a cgroup: a tenant can make any number.
 constexpr std::size_t most_below = 4096;
-constexpr std::size_t most_processes = 65536;
-/// umacctd may have 1,024 files open.
-constexpr std::size_t handles_at_once = 256;
 
-/// Of less it isn't asked what it is.
+/// Smaller cgroups are not identified.
 constexpr std::uint64_t small = 16ULL << 20;
 
 /// A tenant makes any number of cgroups, as deep as it likes, in one that it was given. It takes
 /// about 10 us to look at one.
 constexpr std::size_t most_of_tenant = 1024;
 constexpr std::size_t deepest_of_tenant = 16;
-/// Of those that the module names, so many are looked at whatever is beside them: the largest.
-constexpr std::size_t most_large = 512;
-
-/// What a step is for as a whole: a service, a session, a container. A user's manager isn't:
-/// what it runs are services of their own.
-bool is_whole(std::string_view path) {
-    const auto owner = owner_of(path);
-
-    if (!owner || owner->kind == OwnerKind::pod)
-        return false;
-    if (owner->kind == OwnerKind::container)
-        return true;
-    return !base_name(path).starts_with("user@") &&
-           (path.ends_with(".service") || path.ends_with(".scope"));
-}
-
-/// A group of one tenant: a user's, a pod, or what was delegated.
-bool is_tenant(std::string_view path, const CgroupFolder &folder) {
-    const std::string_view name = base_name(path);
-    const auto owner = owner_of(path);
-
-    return folder.owner != 0 || name.starts_with("user@") ||
-           (name.starts_with("user-") && name.ends_with(".slice")) ||
-           (owner && owner->kind == OwnerKind::pod);
-}
-
-/// Whether a cgroup that isn't root's has to be acted against as a whole, whatever it is called and
-/// whatever is below it: its tenant runs processes in the cgroup itself. The kernel keeps the
-/// memory controller from what is below a cgroup for as long as processes are in that cgroup.
-bool is_tenants_unit(const Cgroups &cgroups, const std::string &path, const CgroupFolder &folder,
-                     bool has_memory) {
-    const auto directory = cgroups.directory(path);
-
-    if (folder.owner == 0 || !directory)
-        return false;
-    if (folder.is_leaf)
-        return true;
-    if (!has_memory)
-        return cgroups.read(path, "cgroup.procs").has_value();
-
-    std::ifstream given(*directory / "cgroup.subtree_control");
-    if (!given)
-        return false;
-    for (std::string name; given >> name;) {
-        if (name == "memory")
-            return false;
-    }
-    return true;
-}
-
-/// As systemd writes it down, for its own systemd-oomd. A tenant's own cgroups can't say it.
-Preference preference_of(const Cgroups &cgroups, const std::string &path,
-                         const CgroupFolder &folder) {
-    const auto is_set = [&](const char *name) {
-        const auto value = attribute_of(cgroups, path, name);
-
-        return value && (*value == "1" || *value == "yes" || *value == "true");
-    };
-
-    if (folder.owner != 0)
-        return Preference::none;
-    if (is_set("user.oomd_omit") || is_set("trusted.oomd_omit"))
-        return Preference::omit;
-    return is_set("user.oomd_avoid") || is_set("trusted.oomd_avoid") ? Preference::avoid
-                                                                     : Preference::none;
-}
 
 /// Memory of a cgroup that would be free if its processes ended, but for what the driver took:
 /// page cache is available anyway, and tmpfs stays.
@@ -137,6 +64,18 @@ std::uint64_t other_memory(const Cgroups &cgroups, const std::string &path, std:
     return without(current, stays);
 }
 
+/// Memory of a cgroup that is on swap alone: the kernel counts what is in memory again, and still
+/// on swap, as both.
+std::uint64_t swapped_out(const Cgroups &cgroups, const std::string &path) {
+    const std::uint64_t swap = cgroups.number(path, "memory.swap.current").value_or(0);
+
+    if (swap < small)
+        return swap;
+    const auto stat = cgroups.keyed(path, "memory.stat");
+    const auto both = stat.find("swapcached");
+    return without(swap, both == stat.end() ? 0 : both->second);
+}
+
 /// Whether a process is in it; true where the kernel doesn't say.
 bool is_populated(const Cgroups &cgroups, const std::string &path) {
     const auto events = cgroups.keyed(path, "cgroup.events");
@@ -145,81 +84,26 @@ bool is_populated(const Cgroups &cgroups, const std::string &path) {
     return populated == events.end() || populated->second != 0;
 }
 
-/// Calls visit with the directory of a cgroup and of those below it, until it returns false, or
-/// most, which it takes them from, is 0.
-void visit_below(const Cgroups &cgroups, const std::string &path, std::size_t &most,
-                 const std::function<bool(const std::filesystem::path &directory)> &visit) {
-    std::vector<std::string> left{path};
-
-    while (!left.empty()) {
-        const std::string each = std::move(left.back());
-        std::error_code ignored;
-
-        left.pop_back();
-        const auto directory = cgroups.directory(each);
-        if (!directory)
-            continue;
-        if (!visit(*directory))
-            return;
-        for (const std::string &name : folders_in(*directory, ignored, most)) {
-            left.push_back(join_path(each, name));
-            --most;
-        }
-    }
-}
-
-std::vector<pid_t> processes_in(const std::filesystem::path &directory) {
-    std::ifstream file(directory / "cgroup.procs");
-    std::vector<pid_t> pids;
-
-    for (pid_t pid = 0; pids.size() < most_processes && file >> pid;)
-        pids.push_back(pid);
-    return pids;
-}
-
-/// Sends SIGTERM to what is in a cgroup, until that time; the first error, if any. A pid may be
-/// another's by the time it is used, so each is used by a handle, and a handle is of one of them if
-/// its pid is still listed. Nothing is read in /proc: umacctd's unit shows it no other's processes.
-int terminate(const std::filesystem::path &directory, std::chrono::steady_clock::time_point until) {
-    const std::vector<pid_t> pids = processes_in(directory);
-    int first_error = 0;
-
-    for (std::size_t at = 0; at < pids.size(); at += handles_at_once) {
-        std::map<pid_t, FileDescriptor> handles;
-
-        if (std::chrono::steady_clock::now() >= until)
-            break;
-        for (std::size_t i = at; i < std::min(at + handles_at_once, pids.size()); ++i)
-            handles.try_emplace(pids[i], static_cast<int>(syscall(SYS_pidfd_open, pids[i], 0)));
-        const std::vector<pid_t> still = processes_in(directory);
-        const std::unordered_set<pid_t> listed(still.begin(), still.end());
-        for (const auto &[pid, handle] : handles) {
-            if (handle.get() >= 0 && listed.contains(pid) &&
-                syscall(SYS_pidfd_send_signal, handle.get(), SIGTERM, nullptr, 0) != 0 &&
-                errno != ESRCH && first_error == 0)
-                first_error = errno;
-        }
-    }
-    return first_error;
-}
-
 /// One look at who holds what.
 class Look {
 public:
-    /// guard: what it knows of those that hold little; may be none.
-    Look(const Cgroups &cgroups, const Guard *guard, const KilledProcesses &killed)
-        : cgroups_(cgroups), guard_(guard), killed_(killed) {}
+    /// guard: what it knows of those that hold little; may be none. swaps: memory is on swap.
+    Look(const Machine &machine, const Guard *guard, const KilledProcesses &killed, bool swaps)
+        : cgroups_(machine.cgroups()),
+          orders_(machine.cgroups(), machine.root()),
+          guard_(guard),
+          killed_(killed),
+          swaps_(swaps) {}
 
     std::vector<Holder> run(Module &module) {
         count(module);
-        walk(cgroups_.mount().root, nullptr);
-        look_at_large();
-        add_rests(module);
+        walk(cgroups_.mount().root, nullptr, 0);
+        look_again_at_groups(module);
         return std::move(holders_);
     }
 
 private:
-    /// What the module says of a cgroup. Not its path: of all of them these may be 60 MiB.
+    /// The module's figures of a cgroup. Without its path: those of all accounts may be 60 MiB.
     struct Counted {
         std::uint64_t usage = 0;
         std::uint64_t charged = 0;
@@ -227,161 +111,80 @@ private:
         Limit soft;
     };
 
-    struct Listed {
-        std::uint64_t driver = 0;
-        std::uint64_t other = 0;
-    };
-
-    struct Large {
-        std::uint64_t bytes = 0;
-        std::uint64_t id = 0;
-        std::string path;
-    };
-
-    static constexpr std::size_t no_group = SIZE_MAX;
-
-    /// A cgroup below which not all is looked at.
-    struct Cut {
-        std::size_t depth = 0;        ///< in a delegated subtree
-        std::size_t group = no_group; ///< of tenants' that it is or is in, of holders_
-    };
-
-    /// A subtree that root doesn't own.
-    struct Delegated {
-        std::size_t left = most_of_tenant; ///< to be looked at
-        std::size_t depth = 0;             ///< at which the walk is
-    };
-
     void count(Module &module) {
-        module.for_each_account(
-            [this] {
-                counted_.clear();
-                large_.clear();
-            },
-            [this](Account account) {
-                counted_[account.id] = {.usage = account.usage,
-                                        .charged = account.charged,
-                                        .memory_current = account.memory_current,
-                                        .soft = account.soft};
-                const std::uint64_t bytes =
-                    std::max(account.usage, account.memory_current.value_or(0));
-                if (bytes >= small)
-                    keep_large({bytes, account.id, std::move(account.path)});
-            });
+        module.for_each_account([this] { counted_.clear(); },
+                                [this](const Account &account) {
+                                    counted_[account.id] = {.usage = account.usage,
+                                                            .charged = account.charged,
+                                                            .memory_current =
+                                                                account.memory_current,
+                                                            .soft = account.soft};
+                                });
     }
 
-    /// Keeps a heap of the largest, the smallest of them first.
-    void keep_large(Large large) {
-        const auto is_larger = [](const Large &a, const Large &b) { return a.bytes > b.bytes; };
-
-        if (large_.size() == most_large) {
-            if (large.bytes <= large_.front().bytes)
-                return;
-            std::ranges::pop_heap(large_, is_larger);
-            large_.pop_back();
-        }
-        large_.push_back(std::move(large));
-        std::ranges::push_heap(large_, is_larger);
-    }
-
-    /// A cgroup and what is below it. in: the delegated subtree that it is in, if any.
-    void walk(const std::string &path, Delegated *in) {
+    /// A cgroup and what is below it. left: how many more are looked at of the subtree that it is
+    /// in, which root doesn't own; null outside of one.
+    void walk(const std::string &path, std::size_t *left, std::size_t depth) {
         const std::size_t groups = groups_.size();
-        Delegated begins;
+        std::size_t begins = most_of_tenant;
         bool goes_on = true;
 
         if (path != "/") {
             const auto folder = folder_of(cgroups_, path);
 
-            if (folder && folder->owner != 0 && in == nullptr)
-                in = &begins;
+            if (folder && folder->owner != 0 && left == nullptr)
+                left = &begins;
             goes_on = folder && look_at(path, *folder);
         }
-        if (goes_on)
-            walk_below(path, in);
+        if (const auto directory = cgroups_.directory(path); goes_on && directory) {
+            const std::size_t most = left == nullptr              ? SIZE_MAX - 1
+                                     : depth == deepest_of_tenant ? 0
+                                                                  : *left;
+            std::error_code ignored;
+            std::vector<std::string> names = folders_in(*directory, ignored, most + 1);
+
+            if (names.size() > most) {
+                names.pop_back();
+                shelter_what_may_be_below(path);
+            }
+            if (left != nullptr)
+                *left -= names.size();
+            for (const std::string &name : names)
+                walk(join_path(path, name), left, left == nullptr ? 0 : depth + 1);
+        }
         groups_.resize(groups);
     }
 
-    void walk_below(const std::string &path, Delegated *in) {
-        const auto directory = cgroups_.directory(path);
-        const std::size_t most = in == nullptr                    ? SIZE_MAX - 1
-                                 : in->depth == deepest_of_tenant ? 0
-                                                                  : in->left;
-        std::error_code ignored;
-
-        if (!directory)
+    /// Marks the groups that a cgroup is in: a protected one may be left out below it.
+    void shelter_what_may_be_below(const std::string &path) {
+        if (guard_ == nullptr || !guard_->policy().may_protect_below(path))
             return;
-        std::vector<std::string> names = folders_in(*directory, ignored, most + 1);
-        if (names.size() > most) {
-            names.pop_back();
-            cut(path, in->depth);
-        }
-        if (in != nullptr) {
-            in->left -= names.size();
-            ++in->depth;
-        }
-        for (const std::string &name : names)
-            walk(join_path(path, name), in);
-        if (in != nullptr)
-            --in->depth;
-    }
-
-    /// Notes that not all below it is looked at. What is protected may be there.
-    void cut(const std::string &path, std::size_t depth) {
-        cut_.emplace(path, Cut{depth, groups_.empty() ? no_group : groups_.back()});
         for (const std::size_t group : groups_)
-            shelter_if_unknown(holders_[group], path);
+            holders_[group].shelters = true;
     }
 
-    void shelter_if_unknown(Holder &group, const std::string &path) const {
-        group.shelters =
-            group.shelters || (guard_ != nullptr && guard_->policy().may_protect_below(path));
-    }
-
-    /// Those that the module names as large, where the walk left some out.
-    void look_at_large() {
-        if (cut_.empty())
-            return;
-        // Parents come first.
-        std::ranges::sort(large_, {}, &Large::path);
-        for (const Large &large : large_) {
-            const auto above = cut_.find(parent_path(large.path));
-
-            if (above == cut_.end() || above->second.depth == deepest_of_tenant ||
-                seen_.contains(large.id))
-                continue;
-            const std::size_t depth = above->second.depth + 1;
-            groups_.clear();
-            if (above->second.group != no_group)
-                groups_.push_back(above->second.group);
-            const auto folder = folder_of(cgroups_, large.path);
-            if (!folder || folder->id != large.id || !look_at(large.path, *folder))
-                continue;
-            cut_.emplace(large.path, Cut{depth, groups_.empty() ? no_group : groups_.back()});
-            if (!holders_.empty() && holders_.back().id == large.id)
-                shelter_if_unknown(holders_.back(), large.path);
-        }
-    }
-
-    /// Whether somebody below it is to be looked at, too.
+    /// Returns whether to look at the cgroups below, too.
     bool look_at(const std::string &path, const CgroupFolder &folder) {
         const auto found = counted_.find(folder.id);
         const Counted own = found == counted_.end() ? Counted{} : found->second;
         const auto current =
             own.memory_current ? own.memory_current : cgroups_.number(path, "memory.current");
-        // Below one that holds little nobody holds more. Without the memory controller's own
-        // figure there may be somebody.
-        const bool is_small = current && *current < small && own.usage < small;
+        const std::uint64_t swap = swaps_ ? swapped_out(cgroups_, path) : 0;
+        // Small cgroups have only small descendants, if the memory controller says how small.
+        const bool is_small = current && *current + swap < small && own.usage < small;
         if (is_small && !is_worth_knowing(path, folder.id))
             return false;
-        const bool unit = is_whole(path) || (folder.is_leaf && !path.ends_with(".slice")) ||
+        const bool unit = is_whole(cgroups_, path) ||
+                          (folder.is_leaf && !path.ends_with(".slice")) ||
                           is_tenants_unit(cgroups_, path, folder, current.has_value());
-        const bool tenant = !unit && is_tenant(path, folder);
+        const bool tenant = !unit && is_tenants_group(path, folder);
         Holder holder;
         holder.path = path;
         holder.id = folder.id;
         holder.driver = own.usage;
-        holder.soft = own.soft;
+        holder.swap = swap;
+        if (own.soft && !is_containers(path))
+            holder.soft = own.soft;
         holder.kind = unit ? HolderKind::unit : tenant ? HolderKind::tenant : HolderKind::shared;
         if (is_small) {
             if (!guard_->has_touched(holder.id))
@@ -390,24 +193,22 @@ private:
                 holders_.push_back(std::move(holder));
             return false;
         }
-        seen_.insert(holder.id);
         if (holder.kind != HolderKind::shared) {
             holder.empty = !is_populated(cgroups_, path) ||
                            (!groups_.empty() && was_refilled(path, folder.id));
             holder.other = other_memory(cgroups_, path, own.charged, current.value_or(0));
-            holder.preference = preference_of(cgroups_, path, folder);
-            if (!holder.empty && !groups_.empty()) {
-                listed_[groups_.back()].driver += holder.driver;
-                listed_[groups_.back()].other += holder.other;
-            }
-            if (tenant) {
+            holder.preference = preference_of(cgroups_, path);
+            if (tenant)
                 groups_.push_back(holders_.size());
-                listed_[holders_.size()];
-            }
             holders_.push_back(std::move(holder));
         }
-        // Nobody looks inside a unit: it is acted against as a whole.
+        // A unit is a target as a whole: its cgroups are skipped.
         return !unit;
+    }
+
+    /// Whether a container asked for its soft limit itself: that saves it from nothing.
+    bool is_containers(const std::string &path) const {
+        return orders_.container(path).asked.soft && !orders_.person(path).asked.soft;
     }
 
     /// Whether a process came to a cgroup since it was killed. A tenant puts one there to have what
@@ -415,47 +216,31 @@ private:
     /// many cgroups to tell, that is taken for granted.
     bool was_refilled(const std::string &path, std::uint64_t id) {
         const auto killed = killed_.find(id);
-        bool found = false;
 
         if (killed == killed_.end())
             return false;
-        visit_below(cgroups_, path, left_of_killed_, [&](const std::filesystem::path &directory) {
-            found = std::ranges::any_of(processes_in(directory),
-                                        [&](pid_t pid) { return !killed->second.contains(pid); });
-            return !found;
-        });
-        return found || left_of_killed_ == 0;
+        return std::ranges::any_of(processes_below(cgroups_, path, left_of_killed_),
+                                   [&](pid_t pid) { return !killed->second.contains(pid); }) ||
+               left_of_killed_ == 0;
     }
 
-    /// What tenants' groups hold besides those in them: a tenant moves its processes from one to
-    /// another, and what they took stays where they took it.
-    void add_rests(Module &module) {
-        for (const auto &[index, listed] : listed_) {
-            const Holder group = holders_[index];
-
-            if (group.empty ||
-                without(group.driver, listed.driver) + without(group.other, listed.other) < small)
+    /// One in a group may have given back what it held since the group's own figures were read.
+    void look_again_at_groups(Module &module) {
+        for (Holder &group : holders_) {
+            if (group.kind != HolderKind::tenant || group.path.empty())
                 continue;
-            // One in it may have given back what it held since the group's own figures were read.
             const auto account = module.account(group.id);
             const auto current = cgroups_.number(group.path, "memory.current");
-            const std::uint64_t driver = account ? account->usage : 0;
-            const std::uint64_t other = other_memory(
-                cgroups_, group.path, account ? account->charged : 0, current.value_or(0));
-            Holder rest = group;
-            rest.id = Holder::rest_id(group.id);
-            rest.rest = true;
-            rest.driver = without(std::min(group.driver, driver), listed.driver);
-            rest.other = without(std::min(group.other, other), listed.other);
-            if (rest.soft)
-                rest.soft = without(*rest.soft, listed.driver);
-            if (rest.held() >= small)
-                holders_.push_back(std::move(rest));
+            const std::uint64_t charged = account ? account->charged : 0;
+
+            group.driver = std::min(group.driver, account ? account->usage : 0);
+            group.other = std::min(
+                group.other, other_memory(cgroups_, group.path, charged, current.value_or(0)));
         }
     }
 
-    /// Of those that hold little there may be any number, with any paths: only what they once held
-    /// is worth knowing, and which groups they keep from harm.
+    /// Returns whether a small cgroup matters: because of its past, or because it protects its
+    /// group. A tenant can make any number of others, with any paths.
     bool is_worth_knowing(const std::string &path, std::uint64_t id) {
         if (guard_ == nullptr)
             return false;
@@ -468,37 +253,35 @@ private:
     }
 
     const Cgroups &cgroups_;
+    const OrderBook orders_;
     const Guard *guard_;
     const KilledProcesses &killed_;
+    bool swaps_;
     std::size_t left_of_killed_ = most_below;            ///< cgroups to look for new processes in
-    std::unordered_map<std::uint64_t, Counted> counted_; ///< by the cgroup's id
-    std::vector<Large> large_;
+    std::unordered_map<std::uint64_t, Counted> counted_; ///< the key is the cgroup's id
     std::vector<Holder> holders_;
-    std::vector<std::size_t> groups_;        ///< tenants' that the walk is in, of holders_
-    std::unordered_set<std::uint64_t> seen_; ///< ids of those that hold more than little
-    std::unordered_map<std::string, Cut> cut_;
-    /// The same tenants' groups, and what those directly in them hold that have processes.
-    std::map<std::size_t, Listed> listed_;
+    std::vector<std::size_t> groups_; ///< tenants' that the walk is in, of holders_
 };
 
-/// So many are published: more is nothing that a person reads.
+/// Number of published suspects: a longer list is of no use to a person.
 constexpr std::size_t most_published = 64;
+
+Json figures_of(const Suspect &suspect) {
+    return {{"path", suspect.holder.path},         {"driver_bytes", suspect.holder.driver},
+            {"other_bytes", suspect.holder.other}, {"swap_bytes", suspect.holder.swap},
+            {"grown_bytes", suspect.grown},        {"within_s", suspect.within.count()},
+            {"over_soft_bytes", suspect.over_soft}};
+}
 
 Json to_json(const Suspect &suspect) {
     static constexpr const char *kinds[] = {"shared", "unit", "tenant"};
     static constexpr const char *preferences[] = {"none", "avoid", "omit"};
-    const Holder &holder = suspect.holder;
 
-    return {{"path", holder.path},
-            {"kind", holder.rest ? "rest" : kinds[static_cast<std::size_t>(holder.kind)]},
-            {"driver_bytes", holder.driver},
-            {"other_bytes", holder.other},
-            {"grown_bytes", suspect.grown},
-            {"within_s", suspect.within.count()},
-            {"over_soft_bytes", suspect.over_soft},
-            {"preference", preferences[static_cast<std::size_t>(holder.preference)]},
-            {"candidate", suspect.passed_by.empty()},
-            {"reason", suspect.passed_by}};
+    return merged(figures_of(suspect),
+                  {{"kind", kinds[static_cast<std::size_t>(suspect.holder.kind)]},
+                   {"preference", preferences[static_cast<std::size_t>(suspect.holder.preference)]},
+                   {"candidate", suspect.passed_by.empty()},
+                   {"reason", suspect.passed_by}});
 }
 
 } // namespace
@@ -522,16 +305,8 @@ Json event_of(const Guard::Action &action, const std::string &line, bool failed,
                {"size_bytes", action.bytes},
                {"text", line}};
 
-    if (action.suspect) {
-        const Suspect &suspect = *action.suspect;
-
-        event.update({{"path", suspect.holder.path},
-                      {"driver_bytes", suspect.holder.driver},
-                      {"other_bytes", suspect.holder.other},
-                      {"grown_bytes", suspect.grown},
-                      {"within_s", suspect.within.count()},
-                      {"over_soft_bytes", suspect.over_soft}});
-    }
+    if (action.suspect)
+        event.update(figures_of(*action.suspect));
     return event;
 }
 
@@ -539,10 +314,11 @@ GuardHost::GuardHost(Connection &connection, Machine &machine, Tell tell)
     : connection_(connection),
       machine_(machine),
       tell_(std::move(tell)),
-      state_(machine.root() / "run/umacctd/guard") {}
+      state_(machine.root() / guard_file) {}
 
-void GuardHost::set(const std::optional<GuardPolicy> &policy) {
-    // Who holds what usually is worth knowing on.
+void GuardHost::set(const std::optional<GuardPolicy> &policy, std::uint64_t reserve) {
+    reserve_ = reserve;
+    // The holders' usual sizes are kept while the policy stays the same.
     if (guard_ && policy && guard_->policy() == *policy)
         return;
     stop();
@@ -565,15 +341,16 @@ std::optional<Guard::Time> GuardHost::due() const {
 
 void GuardHost::run() {
     const Status status = connection_.module().status();
+    const auto all = connection_.module().account(machine_.cgroups().id("/"));
     const auto pressure = machine_.pressure();
 
-    reserve_ = status.reserve;
     if (!guard_->read(
             {.time = std::chrono::steady_clock::now(),
              .available = status.available,
              .reserve = status.reserve,
              .waited_us = pressure ? std::optional(pressure->some.total_us) : std::nullopt,
-             .can_reserve = !status.has(UMACCT_STATUS_OBSERVER)}))
+             .can_reserve = !status.has(UMACCT_STATUS_OBSERVER),
+             .failed = all ? all->failed : 0}))
         return;
 
     const std::vector<Holder> holders = this->holders();
@@ -583,7 +360,11 @@ void GuardHost::run() {
 }
 
 std::vector<Holder> GuardHost::holders() {
-    return Look(machine_.cgroups(), guard_ ? &*guard_ : nullptr, killed_).run(connection_.module());
+    const Meminfo memory = machine_.meminfo();
+
+    return Look(machine_, guard_ ? &*guard_ : nullptr, killed_,
+                memory.bytes("SwapFree") < memory.bytes("SwapTotal"))
+        .run(connection_.module());
 }
 
 void GuardHost::publish(const std::vector<Holder> &holders) const {
@@ -599,7 +380,7 @@ void GuardHost::publish(const std::vector<Holder> &holders) const {
         steps.push_back(name_of(step));
     const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
         std::chrono::steady_clock::now().time_since_epoch());
-    // Who can't be told what the guard sees is told that it is old.
+    // Failures to write are ignored: the file's time shows that it is old.
     static_cast<void>(replace_file(machine_.root() / ranking_file,
                                    json_text({{"as_of_us", now.count()},
                                               {"obtainable_bytes", guard_->obtainable()},
@@ -612,15 +393,6 @@ void GuardHost::publish(const std::vector<Holder> &holders) const {
                                               {"last", last_}})));
 }
 
-std::string GuardHost::frozen_by_another(const Guard::Action &action) {
-    if (action.step != GuardStep::freeze || !was_frozen(action.path()))
-        return "";
-    if (!action.undo)
-        return "; it was frozen already, and not by the guard";
-    std::erase(found_frozen_, action.path());
-    return "; it stays frozen, as it was before";
-}
-
 void GuardHost::act(const std::vector<Guard::Action> &actions) {
     const bool dry = guard_->policy().dry_run;
 
@@ -629,17 +401,12 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
         bool failed = false;
 
         try {
-            if (!dry && !action.nobody) {
-                note(action);
-                perform(action);
-            }
+            if (!dry && !action.nobody)
+                line += perform(action);
         } catch (const Error &error) {
-            if (action.step == GuardStep::freeze && !action.undo)
-                std::erase(frozen_, action.path());
             line = fmt::format("guard: cannot {}: {}", action.text(), error.what());
             failed = true;
         }
-        line += frozen_by_another(action);
         if (action.again)
             continue;
         Json event;
@@ -660,46 +427,60 @@ void GuardHost::act(const std::vector<Guard::Action> &actions) {
                  {"text", line}};
         tell_(event, line, failed);
     }
-    forget_reserve();
 }
 
-/// Where another reserve was set since, nobody puts the one before back.
-void GuardHost::forget_reserve() {
-    if (!raised_ || guard_->has_raised())
-        return;
-    raised_.reset();
-    try {
-        write_state();
-    } catch (const Error &error) {
-        const std::string line = fmt::format("guard: {}", error.what());
-
-        tell_({{"type", "guard"}, {"failed", true}, {"text", line}}, line, true);
-    }
-}
-
-void GuardHost::perform(const Guard::Action &action) {
+std::string GuardHost::perform(const Guard::Action &action) {
     const Cgroups &cgroups = machine_.cgroups();
     const std::string path = action.path();
+    const bool is_ours = std::ranges::find(frozen_, path) != frozen_.end();
 
     switch (action.step) {
     case GuardStep::reclaim:
         reclaim(action);
         break;
     case GuardStep::reserve:
-        connection_.module().set_reserve(action.bytes);
+        // The order goes first: a thread that carries out the policy meanwhile comes to the same.
+        raised_ = action.undo ? std::nullopt : std::optional(action.bytes);
+        write_state();
+        carry_out(machine_, connection_.module(),
+                  {.asked = {.reserve = reserve_, .charge_default = {}}, .by = {}}, true,
+                  OrderLock::Setter::daemon);
         break;
     case GuardStep::freeze:
-        // What was removed meanwhile needs no thawing.
-        if (!was_frozen(path) && (!action.undo || cgroups.exists(path)))
-            cgroups.write(path, "cgroup.freeze", action.undo ? "0" : "1");
+        if (action.undo && !is_ours)
+            return "; it stays frozen, as it was before";
+        if (action.undo) {
+            thaw(path);
+            break;
+        }
+        if (cgroups.read(path, "cgroup.freeze") == "1")
+            return is_ours ? "" : "; it was frozen already, and not by the guard";
+        // One that was made anew under the name of one that is gone isn't frozen yet.
+        if (!is_ours) {
+            frozen_.push_back(path);
+            write_state();
+        }
+        if (const int code = cgroups.try_write(path, "cgroup.freeze", "1")) {
+            std::erase(frozen_, path);
+            throw Error(failure_of(code), std::generic_category().message(code));
+        }
         break;
     case GuardStep::signal:
         signal(path);
         break;
     case GuardStep::kill:
-        kill(action);
+        kill(action.suspect->holder);
         break;
     }
+    return "";
+}
+
+void GuardHost::thaw(const std::string &path) {
+    // A removed cgroup needs none.
+    if (machine_.cgroups().exists(path))
+        machine_.cgroups().write(path, "cgroup.freeze", "0");
+    std::erase(frozen_, path);
+    write_state();
 }
 
 void GuardHost::reclaim(const Guard::Action &action) const {
@@ -721,76 +502,27 @@ void GuardHost::reclaim(const Guard::Action &action) const {
 
 /// A tenant makes any number of cgroups and processes; those that are not reached in time are the
 /// next step's.
-void GuardHost::signal(const std::string &path) const {
-    const Cgroups &cgroups = machine_.cgroups();
-    const auto until = std::chrono::steady_clock::now() + signal_most;
-    std::size_t most = most_below;
-    int first_error = 0;
+void GuardHost::signal(const std::string &path) {
+    const int error = terminate_processes(machine_.cgroups(), path, most_below,
+                                          std::chrono::steady_clock::now() + signal_most);
 
-    visit_below(cgroups, path, most, [&](const std::filesystem::path &directory) {
-        const int error = terminate(directory, until);
-
-        first_error = first_error != 0 ? first_error : error;
-        return std::chrono::steady_clock::now() < until;
-    });
-    // A frozen process receives it only when thawed, and nobody thaws it later. What another froze
+    // A frozen process receives it only when thawed, and no later step thaws it. What another froze
     // stays frozen until then.
-    if (!was_frozen(path))
-        cgroups.write(path, "cgroup.freeze", "0");
-    if (first_error != 0)
-        throw Error(failure_of(first_error), std::generic_category().message(first_error));
-}
-
-void GuardHost::kill(const Guard::Action &action) {
-    const Cgroups &cgroups = machine_.cgroups();
-    const Holder &holder = action.suspect->holder;
-
-    if (holder.kind == HolderKind::unit) {
-        std::unordered_set<pid_t> &pids = killed_[holder.id];
-        std::size_t most = most_below;
-
-        pids.clear();
-        visit_below(cgroups, holder.path, most, [&](const std::filesystem::path &directory) {
-            const std::vector<pid_t> more = processes_in(directory);
-
-            pids.insert(more.begin(), more.end());
-            return pids.size() < most_processes;
-        });
-    }
-    cgroups.write(holder.path, "cgroup.kill", "1");
-}
-
-bool GuardHost::was_frozen(const std::string &path) const {
-    return std::ranges::find(found_frozen_, path) != found_frozen_.end();
-}
-
-/// Notes whether a cgroup that the guard is about to freeze was frozen by another before.
-void GuardHost::look_who_froze(const std::string &path) {
     if (std::ranges::find(frozen_, path) != frozen_.end())
-        return;
-    std::erase(found_frozen_, path);
-    if (machine_.cgroups().read(path, "cgroup.freeze") == "1")
-        found_frozen_.push_back(path);
+        thaw(path);
+    if (error != 0)
+        throw Error(failure_of(error), std::generic_category().message(error));
+}
+
+void GuardHost::kill(const Holder &holder) {
+    std::size_t most = most_below;
+
+    if (holder.kind == HolderKind::unit)
+        killed_[holder.id] = processes_below(machine_.cgroups(), holder.path, most);
+    machine_.cgroups().write(holder.path, "cgroup.kill", "1");
 }
 
 // --- what a successor has to know --------------------------------------------------------
-
-void GuardHost::note(const Guard::Action &action) {
-    const std::string path = action.path();
-
-    if (action.step == GuardStep::reserve) {
-        raised_ = action.undo ? std::nullopt : std::optional(std::pair(reserve_, action.bytes));
-    } else if (action.step == GuardStep::freeze || action.step == GuardStep::signal) {
-        if (!action.undo)
-            look_who_froze(path);
-        std::erase(frozen_, path);
-        if (action.step == GuardStep::freeze && !action.undo && !was_frozen(path))
-            frozen_.push_back(path);
-    } else {
-        return;
-    }
-    write_state();
-}
 
 void GuardHost::write_state() const {
     std::error_code error;
@@ -802,7 +534,7 @@ void GuardHost::write_state() const {
 
     std::string text;
     if (raised_)
-        text += fmt::format("reserve {} {}\n", raised_->first, raised_->second);
+        text += fmt::format("reserve {}\n", *raised_);
     // A cgroup's name has no line's end in it: the kernel takes none.
     for (const std::string &path : frozen_)
         text += fmt::format("frozen {}\n", path);
@@ -819,6 +551,13 @@ void GuardHost::recover() {
 
     if (!file || raised_ || !frozen_.empty())
         return;
+    for (std::string word; file >> word;) {
+        std::string rest;
+
+        if (std::getline(file >> std::ws, rest) && word == "frozen")
+            frozen_.push_back(rest);
+    }
+    raised_ = guards_reserve(machine_);
     const auto undo = [this](const Guard::Action &action, const std::string &done) {
         std::string line = "guard: " + done + ", left from its previous run";
         bool failed = false;
@@ -831,26 +570,19 @@ void GuardHost::recover() {
         }
         tell_(event_of(action, line, failed, false), line, failed);
     };
-    std::optional<std::pair<std::uint64_t, std::uint64_t>> reserve;
-    for (std::string word; file >> word;) {
-        std::uint64_t from = 0;
-        std::uint64_t to = 0;
+    for (const std::string &path : std::vector(frozen_)) {
         Suspect suspect;
 
-        if (word == "reserve") {
-            if (file >> from >> to)
-                reserve.emplace(from, to);
-        } else if (std::getline(file >> std::ws, suspect.holder.path) &&
-                   machine_.cgroups().exists(suspect.holder.path)) {
+        suspect.holder.path = path;
+        if (machine_.cgroups().exists(path))
             undo({.step = GuardStep::freeze, .undo = true, .suspect = suspect},
-                 printable(suspect.holder.path) + " is thawed");
-        }
+                 printable(path) + " is thawed");
     }
-    // Last: without the module there is no reserve, and nobody stays frozen for want of it.
-    // Somebody else may have set it since.
-    if (reserve && connection_.module().status().reserve == reserve->second)
-        undo({.step = GuardStep::reserve, .undo = true, .suspect = {}, .bytes = reserve->first},
-             "the reserve is " + format_size(reserve->first) + " again");
+    frozen_.clear();
+    // Last: without the module there is no reserve, and nothing must stay frozen because of that.
+    if (std::exchange(raised_, {}) && connection_.module().status().reserve != reserve_)
+        undo({.step = GuardStep::reserve, .undo = true, .suspect = {}, .bytes = reserve_},
+             "the reserve is " + format_size(reserve_) + " again");
     std::filesystem::remove(state_, ignored);
 }
 

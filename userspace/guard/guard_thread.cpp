@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto after_failure = 1s;
-/// After so many of them nothing is known any more, and nobody stays frozen.
+/// Number of failures after which the guard counts as blind, and thaws all cgroups.
 constexpr int most_failures = 30;
 
 } // namespace
@@ -31,40 +31,37 @@ GuardThread::GuardThread(Connection::Connect connect, std::filesystem::path proc
 GuardThread::~GuardThread() {
     if (!thread_.joinable())
         return;
-    {
-        const std::lock_guard lock(mutex_);
-
-        wanted_.ends = true;
-        ++asked_;
-    }
-    changed_.notify_all();
+    want([](Wanted &wanted) { wanted.ends = true; });
     thread_.join();
 }
 
-void GuardThread::want(Wanted wanted) {
+template <class Change>
+void GuardThread::want(Change change) {
     {
         const std::lock_guard lock(mutex_);
 
-        wanted_ = std::move(wanted);
+        change(wanted_);
         ++asked_;
     }
     changed_.notify_all();
 }
 
-// Nobody but the one who calls these writes to wanted_.
-
-void GuardThread::set(const std::optional<GuardPolicy> &policy) {
-    want({.policy = policy, .there = wanted_.there});
+void GuardThread::set(const std::optional<GuardPolicy> &policy, std::uint64_t reserve) {
+    want([&](Wanted &wanted) {
+        wanted.policy = policy;
+        wanted.reserve = reserve;
+        wanted.paused = false;
+    });
     if (!thread_.joinable())
-        thread_ = std::thread([this] { run(); });
+        thread_ = std::thread([this] { keep_doing("guard", [this] { run(); }); });
 }
 
 void GuardThread::module_is(bool there) {
-    want({.policy = wanted_.policy, .there = there, .paused = wanted_.paused});
+    want([there](Wanted &wanted) { wanted.there = there; });
 }
 
 void GuardThread::pause() {
-    want({.policy = wanted_.policy, .there = wanted_.there, .paused = true});
+    want([](Wanted &wanted) { wanted.paused = true; });
     if (!thread_.joinable())
         return;
     std::unique_lock lock(mutex_);
@@ -77,14 +74,19 @@ void GuardThread::run() {
     GuardHost host(connection, machine, tell_);
     std::unique_lock lock(mutex_);
 
+    // An unknown failure restarts from nothing: steps are undone by the record of them.
+    bool is_first = true;
     for (;;) {
         const Wanted wanted = wanted_;
         const std::uint64_t asked = asked_;
-        const bool is_new = asked != answered_;
+        const bool is_new = std::exchange(is_first, false) || asked != answered_;
 
         lock.unlock();
+        heartbeat_.begin();
         const bool went_well = turn(host, connection, wanted, is_new);
+        heartbeat_.end();
         lock.lock();
+        is_first = is_new && !went_well;
         answered_ = asked;
         changed_.notify_all();
         if (wanted.ends)
@@ -93,7 +95,7 @@ void GuardThread::run() {
         const auto other = [this] { return asked_ != answered_; };
         if (!went_well)
             changed_.wait_for(lock, after_failure, other);
-        else if (const auto due = host.due(); due && wanted.there && !wanted.paused)
+        else if (const auto due = host.due(); due && wanted.acts())
             changed_.wait_until(lock, *due, other);
         else
             changed_.wait(lock, other);
@@ -103,20 +105,20 @@ void GuardThread::run() {
 bool GuardThread::turn(GuardHost &host, Connection &connection, const Wanted &wanted, bool is_new) {
     try {
         if (is_new) {
-            if (wanted.ends || wanted.paused || !wanted.there)
+            if (!wanted.acts())
                 host.stop();
             connection.reset();
-            // What it saw goes with it, or "umacct guard" would say that it is on.
-            host.set(wanted.ends ? std::nullopt : wanted.policy);
+            // Clears the ranking as well, or "umacct show guard" would show the guard as on.
+            host.set(wanted.ends ? std::nullopt : wanted.policy, wanted.reserve);
             host.recover();
         }
-        if (const auto due = host.due(); due && *due <= std::chrono::steady_clock::now() &&
-                                         wanted.there && !wanted.paused && !wanted.ends)
+        if (const auto due = host.due();
+            due && *due <= std::chrono::steady_clock::now() && wanted.acts())
             host.run();
         failures_ = 0;
         return true;
     } catch (const Error &error) {
-        // That the module went is announced, too.
+        // Unloading of the module is announced, too.
         if (error.failure() == Failure::missing && !wanted.there)
             return true;
         if (failures_++ == 0 && error.failure() != Failure::missing)

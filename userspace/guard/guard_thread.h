@@ -3,6 +3,7 @@
 /// go, and however long it takes to set their limits, it looks when it is due.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "guard/guard_host.h"
+#include "service/thread.h"
 
 namespace umacct {
 
@@ -27,29 +29,36 @@ public:
     /// Undoes all that was done.
     ~GuardThread();
 
-    /// From then on, as that policy says; without one it does nothing. Signals go to whoever
-    /// called this first.
-    void set(const std::optional<GuardPolicy> &policy);
+    /// Applies that policy from then on; without one, the guard does nothing. reserve: as for
+    /// GuardHost. Signals are delivered to the first caller.
+    void set(const std::optional<GuardPolicy> &policy, std::uint64_t reserve);
 
-    /// Tells whether the module or the observer answers. If neither does, the guard is blind and
+    /// Sets whether the module or the observer answers. If neither does, the guard is blind and
     /// thaws all cgroups.
     void module_is(bool there);
 
     /// Undoes all that was done, and waits until it is; it looks again after set().
     void pause();
 
+    /// Returns whether one look has lasted so long that the thread is stuck.
+    bool is_stuck() const { return heartbeat_.is_stuck(longest_turn); }
+
 private:
-    /// What is asked of it.
+    /// Requested state of the thread.
     struct Wanted {
         std::optional<GuardPolicy> policy;
+        std::uint64_t reserve = 0; ///< the one that other orders ask for
         bool there = false;
         bool paused = false;
         bool ends = false;
+
+        bool acts() const { return there && !paused && !ends; }
     };
 
     void run();
     /// Asks for something else than before.
-    void want(Wanted wanted);
+    template <class Change>
+    void want(Change change);
     /// Whether it went well.
     bool turn(GuardHost &host, Connection &connection, const Wanted &wanted, bool is_new);
 
@@ -58,10 +67,13 @@ private:
     std::filesystem::path proc_;
     std::filesystem::path root_;
     GuardHost::Tell tell_;
+    static constexpr std::chrono::seconds longest_turn{20};
+
+    Heartbeat heartbeat_;
     int failures_ = 0; ///< one after the other; the thread's own
     std::mutex mutex_;
     std::condition_variable changed_;
-    Wanted wanted_;              ///< by mutex_, as the two below
+    Wanted wanted_;              ///< guarded by mutex_, like the two below
     std::uint64_t asked_ = 0;    ///< how often something else was wanted
     std::uint64_t answered_ = 0; ///< up to where that is so
     std::thread thread_;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/containers/asking.h"
 #include "lib/error.h"
 #include "lib/json_scan.h"
 #include "lib/text.h"
@@ -28,7 +29,7 @@ constexpr std::array settings_of_containers{std::string_view("hard"), std::strin
 
 using Texts = std::map<std::string, std::string, std::less<>>;
 
-/// What counts of a config.json.
+/// The relevant parts of a config.json.
 struct Found {
     Texts annotations; ///< umacct's, without their prefix
     Texts variables;   ///< NVIDIA's and ours
@@ -36,7 +37,7 @@ struct Found {
     std::optional<std::int64_t> memory_limit;
 };
 
-/// Of several devices the lowest counts: an image may say one, too. What can't be understood comes
+/// The lowest of several devices counts: an image may name one, too. What can't be understood comes
 /// before all, and is refused.
 bool comes_before(const std::string &device, const std::string &other) {
     const auto size_of = [](const std::string &text) -> std::uint64_t {
@@ -57,7 +58,7 @@ void take_variable(Found &found, const std::string &text) {
         const std::string value = text.substr(name.size() + 1);
         const auto [before, is_first] = found.variables.try_emplace(std::string(name), value);
 
-        // Of NVIDIA's a program sees the last, as runtimes do.
+        // The last of NVIDIA's variables counts, as for programs and runtimes.
         if (!is_first && (name != cdi_hard || comes_before(value, before->second)))
             before->second = value;
     }
@@ -152,7 +153,7 @@ std::optional<std::uint64_t> read_mib(const Found &found, std::string_view name)
     return reading(name, variable->second, [&] { return parse_mib(variable->second); });
 }
 
-/// Who has both has the lower: of a variable, a pod's own may be the last.
+/// The lower of both counts: a pod's own variable may be the last.
 std::optional<std::uint64_t> read_device(const Found &found) {
     const auto size_of = [](std::string_view what, const std::string &text) {
         return reading(what, text, [&] { return parse_size(text); });
@@ -164,7 +165,7 @@ std::optional<std::uint64_t> read_device(const Found &found) {
         device = size_of(allocated_annotation, *found.allocated);
     if (variable == found.variables.end())
         return device;
-    if (variable->second != allocated) {
+    if (variable->second != cdi_allocated) {
         const std::uint64_t size = size_of(cdi_hard, variable->second);
 
         return std::min(device.value_or(size), size);
@@ -173,7 +174,7 @@ std::optional<std::uint64_t> read_device(const Found &found) {
         throw Error(
             Failure::failed,
             fmt::format("its runtime keeps the annotation {} from it", allocated_annotation),
-            "'umacct setup containerd', or crio, on this node has it passed on");
+            "'umacct setup containerd', or crio, k3s or rke2, on this node has it passed on");
     return device;
 }
 
@@ -183,14 +184,15 @@ bool Asked::is_for_umacct() const {
     return !settings.exact.empty() || !settings.amounts.empty() || hard || soft;
 }
 
-Contract Asked::contract(std::uint64_t total, bool from_memory_limit) const {
-    Contract contract{.asked = settings.on(total), .memory_limit = {}};
+Order Asked::order(std::uint64_t total, bool from_memory_limit) const {
+    Order order;
 
-    contract.asked.hard = lower_limit(contract.asked.hard, hard);
-    contract.asked.soft = lower_limit(contract.asked.soft, soft);
+    order.asked = settings.on(total);
+    order.asked.hard = lower_limit(order.asked.hard, hard);
+    order.asked.soft = lower_limit(order.asked.soft, soft);
     if (from_memory_limit)
-        contract.memory_limit = memory_limit;
-    return contract;
+        order.memory_limit = memory_limit;
+    return order;
 }
 
 Asked read_asked(const std::string &config) {

@@ -19,16 +19,23 @@ namespace umacct::oci_hook {
 
 namespace {
 
-/// Where the runtime made a cgroup in the container's for its processes, as crun does, the
-/// container's own is above.
-std::string outermost(const std::string &path, const std::string &id) {
-    for (std::string at = path; at != "/"; at = parent_path(at)) {
-        const auto owner = owner_of(at);
+/// Whether a cgroup is called by the container's id, whatever the runtime put before and after.
+bool is_named_by(const std::string &path, const std::string &id) {
+    const std::string_view name = base_name(path);
 
-        if (owner && owner->kind == OwnerKind::container && owner->id == id)
-            return at;
+    return name == id || (is_container_id(id) && name.find(id) != std::string_view::npos);
+}
+
+/// The container's own cgroup is the outermost one: some runtimes, such as crun, make another in it
+/// for its processes.
+std::string outermost(const std::string &path, const std::string &id) {
+    std::string found = path;
+
+    for (std::string at = path; at != "/"; at = parent_path(at)) {
+        if (is_named_by(at, id))
+            found = at;
     }
-    return path;
+    return found;
 }
 
 } // namespace
@@ -49,7 +56,7 @@ ContainerCgroup::ContainerCgroup(const Cgroups &cgroups, const std::filesystem::
 void ContainerCgroup::check_own() const {
     const std::string runtimes = cgroups_.of_self();
 
-    // To set something on the runtime's own would be for all of its containers.
+    // Settings on the runtime's own cgroup would affect all of its containers.
     if (inner_ == runtimes || is_below(runtimes, inner_))
         throw Error(Failure::failed,
                     fmt::format("it has no cgroup of its own: it is in {}", printable(inner_)),

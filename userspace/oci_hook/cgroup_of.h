@@ -29,7 +29,7 @@ public:
     bool is_still_it() const;
 
 private:
-    /// Of the process that was opened: one that has its pid later is another.
+    /// Returns the cgroup of the process that was opened, not of a later one with its pid.
     std::string read_path() const;
 
     const Cgroups &cgroups_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "oci_hook/hook.h"
 
+#include <cerrno>
 #include <exception>
 #include <optional>
 #include <ostream>
@@ -10,9 +11,10 @@
 
 #include <fmt/format.h>
 
-#include "lib/contract.h"
 #include "lib/error.h"
 #include "lib/machine.h"
+#include "lib/orders/carry_out.h"
+#include "lib/owners/identity.h"
 #include "lib/policy/last_good.h"
 #include "lib/policy/policy.h"
 #include "lib/settings.h"
@@ -27,13 +29,13 @@ namespace {
 
 constexpr int attempts = 8;
 
-/// What was asked for can't be enforced, through no fault of who asked.
+/// Error: a request that can't be enforced, through no fault of its author.
 class Unenforced : public Error {
 public:
     using Error::Error;
 };
 
-/// What umacctd goes by, or would at its start.
+/// Returns the policy that umacctd applies, or would at its start.
 Policy policy_of(const std::filesystem::path &root) {
     try {
         return policy_in_force(root).policy;
@@ -50,17 +52,38 @@ class Hook {
 public:
     Hook(const Surroundings &surroundings, ContainerState state)
         : state_(std::move(state)),
-          asked_(read_asked(read_config(state_.bundle))),
+          config_(read_config(state_.bundle)),
+          asked_(read_asked(config_)),
           connection_(surroundings.connect),
           machine_(surroundings.proc, surroundings.root, surroundings.connect),
+          files_(surroundings.root),
+          mark_(policy_mark(surroundings.root)),
           policy_(policy_of(surroundings.root)) {}
 
     bool may_start_unlimited() const { return policy_.containers.start_unlimited.value_or(false); }
 
     /// Throws Unenforced, or Error.
     void apply() {
-        if (!is_asked() && policy_.rules.empty())
+        for (int attempt = 1;; ++attempt) {
+            try {
+                apply_policy();
+                return;
+            } catch (const PolicyChanged &) {
+                if (attempt == attempts)
+                    throw;
+            }
+            // The mark comes first: see OrderLock.
+            mark_ = policy_mark(machine_.root());
+            policy_ = policy_of(machine_.root());
+        }
+    }
+
+private:
+    void apply_policy() {
+        if (!is_asked() && policy_.rules.empty()) {
+            keep_identity();
             return;
+        }
         for (int attempt = 0; attempt < attempts; ++attempt) {
             const ContainerCgroup cgroup(machine_.cgroups(), machine_.proc(), state_);
 
@@ -72,30 +95,44 @@ public:
                     "cannot find its cgroup: it is moved from one to another while it starts");
     }
 
-private:
     bool is_asked() const { return asked_.is_for_umacct() || has_memory_limit(); }
 
     bool has_memory_limit() const {
         return policy_.containers.from_memory_limit.value_or(false) && asked_.memory_limit;
     }
 
+    /// Keeps the identity for display. A failure stops no container that has no limit.
+    void keep_identity() {
+        try {
+            const ContainerCgroup cgroup(machine_.cgroups(), machine_.proc(), state_);
+
+            cgroup.check_own();
+            keep_owner(machine_.cgroups(), cgroup.path(), identity_of(cgroup).owner);
+        } catch (const Error &) { // NOLINT(bugprone-empty-catch): see above
+        }
+    }
+
+    Identity identity_of(const ContainerCgroup &cgroup) {
+        return identify(files_, state_.id, state_.bundle, config_, cgroup.path());
+    }
+
     void apply_to(const ContainerCgroup &cgroup) {
-        const Rule *rule = rule_for(cgroup.path());
+        const Rule *rule = rule_for(cgroup);
 
         if (rule == nullptr && !is_asked())
             return;
         cgroup.check_own();
         const std::uint64_t total = total_for(rule);
-        const Contract contract = asked_.contract(total, has_memory_limit());
-        const AccountChange change = policy_.change(cgroup.path(), rule, total, contract);
+        const Order order = asked_.order(total, has_memory_limit());
+        RuleOrder by_rule = policy_.order(cgroup.path(), rule, total);
 
-        if (change.empty())
+        if (settle({.rule = by_rule, .container = order, .person = {}}).author.empty())
             return;
         try {
-            set(cgroup, contract, change);
+            set(cgroup, order, std::move(by_rule));
         } catch (const Error &error) {
-            // What a rule alone says umacctd sets, whoever runs the runtime.
-            if (error.failure() == Failure::permission && contract.empty())
+            // umacctd sets what a rule alone says, whichever user runs the runtime.
+            if (error.failure() == Failure::permission && order.empty())
                 return;
             if (error.failure() == Failure::permission)
                 throw Unenforced(error.failure(), error.what(),
@@ -107,38 +144,62 @@ private:
         }
     }
 
-    void set(const ContainerCgroup &cgroup, const Contract &contract, AccountChange change) {
-        // umacctd reads it from now on, and has read it before it sets anything once the lock is
-        // ours: what it sets is not more than this. It does so for a module that comes later, too.
-        if (!contract.empty()) {
-            if (const int code = write_contract(machine_.cgroups(), cgroup.path(), contract))
+    void set(const ContainerCgroup &cgroup, const Order &order, RuleOrder rule) {
+        // Also for a module that comes later: umacctd carries it out then.
+        if (!order.empty()) {
+            const OrderBook book(machine_.cgroups(), machine_.root());
+
+            if (const int code = book.keep_container(cgroup.path(), order))
                 throw Error(failure_of(code),
                             fmt::format("cannot keep what it asks for with its cgroup: {}",
                                         std::generic_category().message(code)));
         }
-        Module &module = connection_.loaded();
-        const ContractLock lock(machine_.root(), ContractLock::Setter::hook);
-        // umacctd may have been there before.
-        fit_soft(change, module.account(cgroup.id()).value_or(Account()));
-        const Enforcement made = module.set_account(cgroup.id(), change);
+        const Enforcement made = carry_out(machine_, connection_.loaded(),
+                                           {.path = cgroup.path(),
+                                            .id = cgroup.id(),
+                                            .rule = std::move(rule),
+                                            .mark = mark_,
+                                            .person = {},
+                                            .extent = Extent::ordered,
+                                            .always = true})
+                                     .made;
         if (made.driver_state != UMACCT_DRIVER_ABSENT && !made.reason.empty())
             throw Unenforced(Failure::failed,
                              fmt::format("nothing enforces its limits: {}", made.reason),
                              "'umacct doctor' says more");
     }
 
-    const Rule *rule_for(const std::string &path) {
-        if (policy_.rules.empty())
-            return nullptr;
-        // To learn a container's name takes looking into its runtime's files.
-        const auto owner = policy_.needs_names() ? machine_.owners().of(path) : owner_of(path);
+    /// Throws Unenforced if a rule may match it, which isn't known without its name.
+    const Rule *rule_for(const ContainerCgroup &cgroup) {
+        const std::string &path = cgroup.path();
+        const Identity identity = identity_of(cgroup);
+        const Rule *rule = policy_.match({.path = path, .owner = &identity.owner, .inside = false});
+        bool is_own = true;
 
-        return policy_.match({.path = path,
-                              .owner = owner ? &*owner : nullptr,
-                              .inside = is_made_inside(path, machine_.owners())});
+        try {
+            cgroup.check_own();
+        } catch (const Error &) {
+            is_own = false;
+        }
+        // A user's runtime may set no name where root's runtimes alone may keep it: umacctd uses
+        // the cgroup's path then.
+        const int code = is_own ? keep_owner(machine_.cgroups(), path, identity.owner) : 0;
+        if (code == EPERM || user_of(path).value_or(0) != 0 || identity.complete)
+            return rule;
+        for (const Rule &each : policy_.rules) {
+            if (&each == rule)
+                break;
+            if ((each.container || each.image || each.label) &&
+                (!each.cgroup || glob_matches(*each.cgroup, path)))
+                throw Unenforced(Failure::failed,
+                                 fmt::format("{}, {}, may be for it, and its name cannot be found",
+                                             each.name, each.place.text()),
+                                 "a rule for its 'cgroup', above that one, decides without a name");
+        }
+        return rule;
     }
 
-    /// Of the machine's memory, where something is a share of it; that takes asking.
+    /// Returns the machine's memory if a setting is a share of it; reading it costs a request.
     std::uint64_t total_for(const Rule *rule) const {
         const auto &keep = policy_.containers.keep;
         const bool is_share = asked_.has_shares() || (keep && keep->percent) ||
@@ -148,9 +209,12 @@ private:
     }
 
     ContainerState state_;
+    std::string config_;
     Asked asked_;
     Connection connection_;
     Machine machine_;
+    StateFiles files_;
+    std::string mark_; ///< the policy_mark() from before the policy was read
     Policy policy_;
 };
 

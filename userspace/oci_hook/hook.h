@@ -14,7 +14,7 @@ namespace umacct::oci_hook {
 struct Surroundings {
     Connection::Connect connect;
     std::filesystem::path proc;
-    std::filesystem::path root; ///< where /sys, /run, /etc and the like are
+    std::filesystem::path root; ///< the folder of /sys, /run and /etc
     std::ostream &err;
 };
 

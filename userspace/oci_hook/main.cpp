@@ -16,7 +16,7 @@
 
 namespace {
 
-/// What the runtime writes, and no more than is taken.
+/// Reads the runtime's state, up to a bound.
 std::string read_input() {
     std::array<char, 16384> buffer{};
     std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// umacct-runtime: the container runtime that Docker is told of, for it has no folder of hooks. It
+/// umacct-runtime: the container runtime in Docker's settings, as it has no folder of hooks. It
 /// puts umacct-hook into a container's configuration, and is the real runtime from then on.
 #include <array>
 #include <cerrno>
@@ -16,9 +16,10 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "lib/containers/inject.h"
 #include "lib/error.h"
 #include "lib/host/replace_file.h"
-#include "oci_hook/inject.h"
+#include "oci_hook/runtime_call.h"
 #include "oci_hook/state.h"
 
 namespace {
@@ -27,7 +28,7 @@ using umacct::Error;
 using umacct::Failure;
 using umacct::oci_hook::RuntimeCall;
 
-/// Beside this program.
+/// Path of a program beside this one.
 std::string hook_path() {
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -42,8 +43,8 @@ void add_hook(const RuntimeCall &call) {
     if (!call.bundle)
         return;
 
-    const auto text = umacct::oci_hook::with_hook(umacct::oci_hook::read_config(*call.bundle),
-                                                  hook_path(), call.instead_of_nvidia);
+    const auto text = umacct::containers::with_hook(umacct::oci_hook::read_config(*call.bundle),
+                                                    hook_path(), call.instead_of_nvidia);
     if (!text)
         return;
     if (const int code = umacct::replace_file_of_others(*call.bundle / "config.json", *text))
@@ -66,7 +67,7 @@ void add_hook(const RuntimeCall &call) {
                                               std::generic_category().message(errno)));
 }
 
-/// Who runs a runtime looks for its message in that file.
+/// The runtime's caller looks for its message in that file.
 void tell(const RuntimeCall &call, const std::string &what) {
     std::array<char, 32> now{};
     const std::time_t seconds = std::time(nullptr);

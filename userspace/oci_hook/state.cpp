@@ -15,6 +15,7 @@ namespace umacct::oci_hook {
 
 namespace {
 
+constexpr std::size_t largest_config = 8U << 20;
 constexpr std::size_t longest_id = 1024; ///< the kernel takes no file name of half of it
 
 [[noreturn]] void throw_state(const std::string &what) {
@@ -63,7 +64,7 @@ std::string read_config(const std::filesystem::path &bundle) {
     const std::filesystem::path file = bundle / "config.json";
     auto text = read_state_file(file);
 
-    if (!text)
+    if (!text || text->size() > largest_config)
         throw Error(
             Failure::failed,
             fmt::format("cannot read {}: it is missing, or no regular file of at most 8 MiB",

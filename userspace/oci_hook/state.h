@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What an OCI runtime tells a hook of the container that it is making. The runtime wrote it, and
-/// tenants wrote much of what is in it.
+/// The state that an OCI runtime passes to a hook about the container that it creates. The runtime
+/// wrote it, and tenants wrote many of its parts.
 #pragma once
 
 #include <cstddef>

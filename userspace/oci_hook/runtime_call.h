@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// umacct-runtime's work: a container's config.json, with umacct-hook in it.
+/// umacct-runtime's command line, which is that of the runtime that it runs.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace umacct::oci_hook {
@@ -15,18 +14,13 @@ struct RuntimeCall {
     std::string runtime = "runc";
     /// NVIDIA's own hook sees no request, without which it does nothing; ours does.
     bool instead_of_nvidia = false;
-    std::vector<std::string> arguments; ///< for that runtime
-    /// Of a container that is about to be made; empty for any other command.
+    std::vector<std::string> arguments; ///< the runtime's
+    /// Bundle of a container that is about to be created; empty for any other command.
     std::optional<std::filesystem::path> bundle;
-    std::optional<std::filesystem::path> log; ///< where a message in JSON is looked for
+    std::optional<std::filesystem::path> log; ///< file in which a JSON message is expected
 };
 
 /// words: without the program's name. Throws Error (usage).
 RuntimeCall read_call(const std::vector<std::string> &words);
-
-/// The text with the hook, before all others; empty where it is there already. Throws Error where
-/// it is no configuration of a container.
-std::optional<std::string> with_hook(const std::string &config, const std::string &hook,
-                                     bool instead_of_nvidia);
 
 } // namespace umacct::oci_hook
