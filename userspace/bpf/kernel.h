@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the BPF programs read of the kernel's structures. libbpf finds each member in the
- * kernel that runs, by its BTF; only the names have to be right here.
+ * The parts of the kernel's structures that the BPF programs read. libbpf finds each member in the
+ * running kernel by its BTF; only the names have to be right here.
  */
 #ifndef UMACCT_OBSERVER_KERNEL_H
 #define UMACCT_OBSERVER_KERNEL_H
@@ -18,7 +18,7 @@ typedef _Bool bool;
 #define PF_KTHREAD	0x00200000
 #define CSS_ONLINE	(1 << 1)
 
-/* Of a program's context; this layout is the processor's, and never changes. */
+/* A program's context; this layout is the processor's, and never changes. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
@@ -137,30 +137,9 @@ struct task_struct {
 	struct mem_cgroup *active_memcg;
 };
 
-struct file {
-	struct address_space *f_mapping;
-};
-
-enum mod_mem_type {
-	MOD_TEXT,
-};
-
-struct module_memory {
-	void *base;
-	unsigned int size;
-};
-
-/* Until 6.3. */
-struct module_layout {
-	void *base;
-	unsigned int text_size;
-};
-
 struct module {
 	char name[56];
 	const char *version;
-	struct module_memory mem[1];
-	struct module_layout core_layout;
 };
 
 #pragma clang attribute pop

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What the BPF programs keep, as they and their readers know it: the values of their maps.
- * Sizes are in bytes.
- */
+/* The values of the BPF programs' maps, for the programs and their readers. Sizes are in bytes. */
 #ifndef UMACCT_OBSERVER_H
 #define UMACCT_OBSERVER_H
 
 #include <linux/types.h>
 
 /* Rises with each change below: maps of another version that are pinned can't be read. */
-#define OBSERVER_VERSION	6
+#define OBSERVER_VERSION	8
 
-/* As deep as the module's: what is in cgroups further down counts for the one of that level. */
+/* Same depth as the module's: deeper cgroups count for their ancestor at that level. */
 #define OBSERVER_LEVEL_MAX	64
 
 /* The root's, in every kernel. */
@@ -21,34 +18,29 @@
 #define OBSERVER_ACCOUNTS	16384
 #define OBSERVER_CLIENTS	32768
 #define OBSERVER_RECORDS	(1 << 20)
-#define OBSERVER_SPACES		16384
 
-#define OBSERVER_HOOKS		40
-
-/* What a task is doing in the driver. Calls of different kinds nest; those of one don't. */
-enum observer_call_of {
-	OBSERVER_CALL_ALLOC,
-	OBSERVER_CALL_CHUNK,
-	OBSERVER_CALL_POOL,
-	OBSERVER_CALL_BLOCK,
-	OBSERVER_CALL_SPACE,
-	OBSERVER_CALL_FILE,
-	OBSERVER_CALL_RANGE,
-	OBSERVER_CALL_GROUP,
-	OBSERVER_CALL_ASSIGN,
-	OBSERVER_CALL_KVMALLOC,
-	OBSERVER_CALL_KVREALLOC,
-	OBSERVER_CALL_OS_MEM,
-	OBSERVER_CALL_USER_PAGES,
-	OBSERVER_CALL_CLIENT,
-	OBSERVER_CALL_KINDS,
-	OBSERVER_CALL_NONE = OBSERVER_CALL_KINDS,
+/* The hooked functions, each with its row of the map "hooks". */
+enum observer_place {
+	/* A task's call of one of these is tracked until it returns. */
+	OBSERVER_ALLOC,
+	OBSERVER_CHUNK,
+	OBSERVER_POOL,
+	OBSERVER_REGISTER,
+	OBSERVER_CALLS,
+	OBSERVER_FREE = OBSERVER_CALLS,
+	OBSERVER_FREE_CONTIGUOUS,
+	OBSERVER_FREE_CHUNK,
+	OBSERVER_FREE_POOL,
+	OBSERVER_UNREGISTER,
+	OBSERVER_OPEN_DEVICE,
+	OBSERVER_RETAIN_GPU,
+	OBSERVER_HOOKS,
 };
 
 enum observer_kind {
 	OBSERVER_SYSTEM,	/* nv_alloc_pages() for a client */
 	OBSERVER_MANAGED,	/* nvidia-uvm's pages for a client */
-	OBSERVER_METADATA,	/* what a driver keeps because of a client */
+	OBSERVER_METADATA,	/* the array of memory that a client registers */
 	OBSERVER_DRIVER,	/* any of these for the driver itself */
 };
 
@@ -93,6 +85,7 @@ struct observer_account {
 	__u64 charged;
 	__u64 managed;
 	__u64 metadata;
+	__u64 pinned;
 	__u64 allocs;
 	__u64 frees;
 	__u64 failures;
@@ -107,7 +100,7 @@ struct observer_account {
  * struct observer_client_key - a process on an account
  * @start_ns: when it began, on the clock that counts from the machine's start
  * @account: id
- * @tgid: in the initial pid namespace; 0 for nobody
+ * @tgid: in the initial pid namespace; 0 for none
  */
 struct observer_client_key {
 	__u64 start_ns;
@@ -122,6 +115,7 @@ struct observer_client {
 	__u64 charged;
 	__u64 managed;
 	__u64 metadata;
+	__u64 pinned;
 	__u64 allocs;
 	__u64 frees;
 	__u64 records;
@@ -130,7 +124,7 @@ struct observer_client {
 
 /**
  * struct observer_record - a live allocation; the key is the driver's handle
- * @client: whom it counts for; no account if it is the driver's own
+ * @client: the client that it counts for; no account if it is the driver's own
  * @bytes: with @metadata
  * @kind: enum observer_kind
  * @charged: the kernel's memory controller was charged
@@ -166,7 +160,7 @@ struct observer_totals {
 	__u64 untracked_count;
 	__u64 stale_count;
 	__u64 records;
-	__u64 missed_returns[OBSERVER_CALL_KINDS];
+	__u64 missed_returns[OBSERVER_CALLS];
 	__u64 nameless;
 	struct observer_account root;
 };
@@ -178,10 +172,8 @@ struct observer_totals {
  * @event: of its entry in tracefs's kprobe_profile; that of its return ends in _ret
  * @skipped: hits of either before its program was there
  * @has_return: its return is hooked, too
- * @call: enum observer_call_of
  * @required: nothing is accounted without it
  * @error: why it could not be hooked, as an errno; 0 if it could
- * @traced: by fentry: there is no event, and the kernel tells of its program what it left out
  */
 struct observer_hook {
 	char name[40];
@@ -189,10 +181,8 @@ struct observer_hook {
 	char event[56];
 	__u64 skipped[2];
 	__u32 has_return;
-	__u32 call;
 	__u32 required;
 	__u32 error;
-	__u32 traced;
 	__u32 unused;
 };
 

@@ -3,7 +3,7 @@
  * The drivers' functions are hooked by kprobe events in tracefs, and the programs attached to those,
  * for three reasons: an event can be made before its module is loaded, and outlives the module's
  * reloading, which it isn't in the way of; kretprobes can be given as many instances as tasks may be
- * in a function at once; and the kernel tells how many calls an event has missed.
+ * in a function at once; and the kernel counts the calls that an event has missed.
  */
 #include "start.h"
 
@@ -37,7 +37,7 @@
 #include "observer.h"
 #include "observer.skel.h"
 
-/* Of kretprobes: as many tasks as may be within one function. The kernel allows no more. */
+/* maxactive of kretprobes: tasks that may be within one function. The kernel allows no more. */
 #define RETURNS		4096
 
 /*
@@ -49,121 +49,58 @@
 /* How long the kernel may take to let go of an event, in steps of 10 ms. */
 #define PATIENCE	1000
 
-/* So often hits and runs are compared, until they are of one moment. */
+/* Number of comparisons of hits and runs, until they are of one moment. */
 #define READINGS	20
 
-/* A hooked function. Frees come before allocations: what is recorded is sure to be seen going. */
+/* The hooked functions. Frees come before allocations: what is recorded is sure to be seen going. */
 static const struct place {
+	enum observer_place index;
 	const char *name;
 	const char *event;
 	const char *symbol;
 	const char *entry;
 	const char *ret;	/* program at its return; NULL for none */
 	bool required;
-	enum observer_call_of call;
-	/* What the return is of, where it isn't the same function: the first that the kernel has. */
-	const char *ret_symbols[2];
-	/* Program at the entry of that, in place of the symbol's, where it is known who calls it. */
-	const char *caller_entry;
-	/* Program by fentry, in place of all this, where the kernel can do that. */
-	const char *traced;
-	const char *traced_symbol;
 } places[] = {
-	{ "load driver", "init_module", "do_init_module", "init_module_entry", "start_return", false,
-	  .call = OBSERVER_CALL_NONE },
 	/* rm_init_adapter() itself is in the part of the driver that has no place for a probe. */
-	{ "initialise adapter", "init_adapter", "nvidia:nv_open_device", "start_entry",
-	  "start_return", false, .call = OBSERVER_CALL_NONE },
-	{ "set up GPU for managed memory", "retain_gpu", "nvidia_uvm:uvm_gpu_retain_by_uuid",
-	  "start_entry", "start_return", false, .call = OBSERVER_CALL_NONE },
-	{ "free", "free", "nvidia:nv_free_system_pages", "free_pages_entry", NULL, true,
-	  .call = OBSERVER_CALL_NONE },
-	{ "free contiguous", "free_contig", "nvidia:nv_free_contig_pages", "free_pages_entry", NULL,
-	  true, .call = OBSERVER_CALL_NONE },
-	{ "allocate", "alloc", "nvidia:nv_alloc_pages", "alloc_pages_entry", "alloc_pages_return",
-	  true, .call = OBSERVER_CALL_ALLOC },
-	{ "free metadata", "os_free", "nvidia:os_free_mem", "free_large_entry", NULL, false,
-	  .call = OBSERVER_CALL_NONE, .traced = "vfree_entry", .traced_symbol = "vfree" },
-	{ "allocate metadata", "os_alloc", "nvidia:os_alloc_mem", "os_alloc_entry",
-	  "os_vmalloc_return", false, .call = OBSERVER_CALL_OS_MEM,
-	  .ret_symbols = { "__vmalloc_noprof", "__vmalloc" }, .caller_entry = "vmalloc_entry" },
-	{ "close device", "close", "nvidia:nvidia_close", "free_second_entry", NULL, false,
-	  .call = OBSERVER_CALL_NONE },
-	{ "open device", "open", "nvidia:nvidia_open", "file_entry", "file_return", false,
-	  .call = OBSERVER_CALL_FILE },
-	{ "remove client", "free_client", "nvidia:os_put_pid_info", "free_client_entry", NULL, false,
-	  .call = OBSERVER_CALL_NONE },
-	{ "make client", "client", "nvidia:os_get_pid_info", "client_entry", "client_return", false,
-	  .call = OBSERVER_CALL_CLIENT },
-	{ "unregister memory", "unlock_pages", "nvidia:os_unlock_user_pages", "free_second_entry",
-	  NULL, false, .call = OBSERVER_CALL_NONE },
-	{ "register memory", "lock_pages", "nvidia:os_lock_user_pages", "lock_pages_entry",
-	  "lock_pages_return", false, .call = OBSERVER_CALL_USER_PAGES },
-	{ "free UVM metadata", "kvfree", "nvidia_uvm:uvm_kvfree", "free_large_entry", NULL, false,
-	  .call = OBSERVER_CALL_NONE },
-	{ "resize UVM metadata", "kvrealloc", "nvidia_uvm:__uvm_kvrealloc", "kvrealloc_entry",
-	  "kvrealloc_return", false, .call = OBSERVER_CALL_KVREALLOC },
-	{ "allocate UVM metadata", "kvmalloc", "nvidia_uvm:__uvm_kvmalloc", "kvmalloc_entry",
-	  "uvm_vmalloc_return", false, .call = OBSERVER_CALL_KVMALLOC,
-	  .ret_symbols = { "vmalloc_noprof", "vmalloc" } },
-	{ "allocate UVM metadata", "kvmalloc_zero", "nvidia_uvm:__uvm_kvmalloc_zero",
-	  "kvmalloc_entry", "uvm_vmalloc_return", false, .call = OBSERVER_CALL_KVMALLOC,
-	  .ret_symbols = { "vzalloc_noprof", "vzalloc" } },
-	{ "close UVM device", "close_uvm", "nvidia_uvm:uvm_release_entry", "free_second_entry", NULL,
-	  false, .call = OBSERVER_CALL_NONE },
-	{ "open UVM device", "open_uvm", "nvidia_uvm:uvm_open_entry", "uvm_file_entry",
-	  "uvm_file_return", false, .call = OBSERVER_CALL_FILE },
-	{ "remove VA space", "free_va_space", "nvidia_uvm:uvm_va_space_destroy",
-	  "free_space_entry", NULL, false, .call = OBSERVER_CALL_NONE },
-	{ "make VA space", "va_space", "nvidia_uvm:uvm_va_space_create", "space_entry",
-	  "space_return", false, .call = OBSERVER_CALL_SPACE },
-	{ "remove range group", "free_group", "nvidia_uvm:uvm_api_destroy_range_group",
-	  "free_group_entry", "free_group_return", false, .call = OBSERVER_CALL_GROUP },
-	{ "make range group", "group", "nvidia_uvm:uvm_api_create_range_group", "group_entry",
-	  "group_return", false, .call = OBSERVER_CALL_GROUP },
-	{ "assign to range group", "assign", "nvidia_uvm:uvm_range_group_assign_range",
-	  "assign_entry", "assign_return", false, .call = OBSERVER_CALL_ASSIGN },
-	{ "remove managed block", "free_block", "nvidia_uvm:uvm_va_block_destroy",
-	  "free_object_entry", NULL, false, .call = OBSERVER_CALL_NONE },
-	{ "make managed block", "block", "nvidia_uvm:uvm_va_block_create", "block_entry",
-	  "block_return", false, .call = OBSERVER_CALL_BLOCK },
-	{ "remove range", "free_range", "nvidia_uvm:uvm_va_range_destroy", "free_range_entry",
-	  NULL, false, .call = OBSERVER_CALL_NONE },
-	{ "place range", "tree_add", "nvidia_uvm:uvm_range_tree_add", "tree_add_entry", NULL, false,
-	  .call = OBSERVER_CALL_NONE },
-	{ "make external range", "external", "nvidia_uvm:uvm_va_range_create_external",
-	  "external_entry", "range_return", false, .call = OBSERVER_CALL_RANGE },
-	{ "make UVM pool", "pool_range", "nvidia_uvm:uvm_va_range_create_semaphore_pool",
-	  "pool_range_entry", "range_return", false, .call = OBSERVER_CALL_RANGE },
-	{ "make managed range", "mmap", "nvidia_uvm:uvm_va_range_create_mmap", "mmap_entry",
-	  "range_return", false, .call = OBSERVER_CALL_RANGE },
-	{ "split managed range", "split", "nvidia_uvm:uvm_va_range_split", "split_entry",
-	  "range_return", false, .call = OBSERVER_CALL_RANGE },
-	{ "free UVM pool", "free_pool", "nvidia_uvm:uvm_mem_free", "free_pages_entry", NULL, false,
-	  .call = OBSERVER_CALL_NONE },
-	{ "allocate UVM pool", "pool", "nvidia_uvm:uvm_mem_alloc", "pool_entry", "pool_return",
-	  false, .call = OBSERVER_CALL_POOL },
-	{ "free managed", "free_chunk", "nvidia_uvm:cpu_chunk_release", "free_chunk_entry", NULL,
-	  true, .call = OBSERVER_CALL_NONE },
-	{ "allocate managed", "chunk", "nvidia_uvm:uvm_cpu_chunk_alloc", "chunk_entry",
-	  "chunk_return", true, .call = OBSERVER_CALL_CHUNK },
+	{ OBSERVER_OPEN_DEVICE, "initialise adapter", "init_adapter", "nvidia:nv_open_device",
+	  "start_entry", "start_return", false },
+	{ OBSERVER_RETAIN_GPU, "set up GPU for managed memory", "retain_gpu",
+	  "nvidia_uvm:uvm_gpu_retain_by_uuid", "start_entry", "start_return", false },
+	{ OBSERVER_FREE, "free", "free", "nvidia:nv_free_system_pages", "free_entry", NULL,
+	  true },
+	{ OBSERVER_FREE_CONTIGUOUS, "free contiguous", "free_contig", "nvidia:nv_free_contig_pages",
+	  "free_entry", NULL, true },
+	{ OBSERVER_ALLOC, "allocate", "alloc", "nvidia:nv_alloc_pages", "alloc_pages_entry",
+	  "call_return", true },
+	{ OBSERVER_UNREGISTER, "unregister memory", "unlock_pages", "nvidia:os_unlock_user_pages",
+	  "free_entry", NULL, false },
+	{ OBSERVER_REGISTER, "register memory", "lock_pages", "nvidia:os_lock_user_pages",
+	  "register_entry", "call_return", false },
+	{ OBSERVER_FREE_POOL, "free UVM pool", "free_pool", "nvidia_uvm:uvm_mem_free",
+	  "free_entry", NULL, false },
+	{ OBSERVER_POOL, "allocate UVM pool", "pool", "nvidia_uvm:uvm_mem_alloc", "pool_entry",
+	  "call_return", false },
+	{ OBSERVER_FREE_CHUNK, "free managed", "free_chunk", "nvidia_uvm:cpu_chunk_release",
+	  "free_entry", NULL, true },
+	{ OBSERVER_CHUNK, "allocate managed", "chunk", "nvidia_uvm:uvm_cpu_chunk_alloc",
+	  "chunk_entry", "call_return", true },
 };
 
 #define PLACES		(sizeof(places) / sizeof(places[0]))
-_Static_assert(PLACES <= OBSERVER_HOOKS, "each has a row");
+_Static_assert(PLACES == OBSERVER_HOOKS, "each has a row");
 
 struct observer {
 	struct observer_bpf *bpf;
 	struct observer_maps maps;
 	const char *folder;	/* NULL where nothing is pinned */
 	char group[32];
-	bool taken;		/* what is in the folder is another one's */
-	bool knows_caller;	/* in what code nvidia.ko asks for large blocks, or will */
-	int remover;		/* while it is open, the events stay */
+	bool taken;		/* another observer's programs are in the folder */
+	int remover;		/* keeps the events while it is open */
 	unsigned int records;
 	char *why;
 	size_t size;
-	struct bpf_link *links[2 * PLACES + 1];
+	struct bpf_link *links[2 * PLACES + 2];
 	size_t nr_links;
 };
 
@@ -216,47 +153,16 @@ static int write_event(const char *text)
 	return err;
 }
 
-/* The kernel lets go of an event some time after its last user has. */
-static void remove_event(const char *group, const char *name)
-{
-	const struct timespec step = { .tv_nsec = 10000000 };
-	char text[NAME_MAX + 64];
-	int i;
-
-	snprintf(text, sizeof(text), "-:%s/%s", group, name);
-	for (i = 0; i < PATIENCE && write_event(text) == -EBUSY; i++)
-		nanosleep(&step, NULL);
-}
-
+/* Removes the events of a group. The kernel lets go of one some time after its last user has. */
 static void remove_events(const char *group)
 {
-	char path[PATH_MAX], name[NAME_MAX + 1];
-	const struct dirent *entry;
-	DIR *dir;
-	int left;
+	const struct timespec step = { .tv_nsec = 10000000 };
+	char text[NAME_MAX + 8];
+	int i;
 
-	snprintf(path, sizeof(path), "%s/events/%s", tracefs(), group);
-	/* What is removed changes what is read: it begins anew after each. */
-	do {
-		left = 0;
-		dir = opendir(path);
-		if (!dir)
-			return;
-		while (!left && (entry = readdir(dir))) {
-			/* Beside the events, which are folders, are the group's own files. */
-			if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
-				continue;
-			snprintf(name, sizeof(name), "%s", entry->d_name);
-			left = 1;
-		}
-		closedir(dir);
-		if (left) {
-			remove_event(group, name);
-			snprintf(path, sizeof(path), "%s/events/%s/%s", tracefs(), group, name);
-			left = access(path, F_OK) != 0;
-			snprintf(path, sizeof(path), "%s/events/%s", tracefs(), group);
-		}
-	} while (left);
+	snprintf(text, sizeof(text), "-:%s/", group);
+	for (i = 0; i < PATIENCE && write_event(text) == -EBUSY; i++)
+		nanosleep(&step, NULL);
 }
 
 /* Those of holders that were ended together with the process that removes them. */
@@ -282,9 +188,9 @@ static void remove_orphans(void)
 }
 
 /*
- * Of an observer that is held: a process that removes its events when its holder is gone, however
- * that ended. It is in no group that a signal is sent to, nobody has to wait for it, and it has no
- * file of its maker's, whose programs would go on otherwise.
+ * Starts a process that removes a held observer's events once its holder is gone, however it ended.
+ * It is in no group that a signal is sent to, need not be waited for, and inherits no file of the
+ * holder's, which would keep the programs running.
  */
 static bool start_remover(struct observer *observer)
 {
@@ -332,7 +238,7 @@ static int event_id(const struct observer *observer, const char *name)
 	return id;
 }
 
-/* How often an event was hit, by all that is told of it. */
+/* Returns an event's number of hits, by all that the kernel counts. */
 static bool hits_of(const char *event, __u64 *hits)
 {
 	char path[PATH_MAX], name[NAME_MAX + 1];
@@ -414,11 +320,12 @@ static bool keep(struct observer *observer, struct bpf_link *link, const char *n
 }
 
 /* Makes an event and attaches a program to it. Sets *error where there is no such function. */
-static bool attach(struct observer *observer, const char *name, const char *symbol,
-		   bool at_return, __u32 index, struct observer_hook *row, int *error)
+static bool attach(struct observer *observer, const struct place *place, bool at_return,
+		   struct observer_hook *row, int *error)
 {
 	struct bpf_program *program =
-		bpf_object__find_program_by_name(observer->bpf->obj, name);
+		bpf_object__find_program_by_name(observer->bpf->obj,
+						 at_return ? place->ret : place->entry);
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_TRACEPOINT,
 		.size = sizeof(attr),
@@ -426,16 +333,16 @@ static bool attach(struct observer *observer, const char *name, const char *symb
 		.wakeup_events = 1,
 	};
 	char event[64], text[256], kind[16] = "p";
-	/* By which the program knows which of its places it runs at. */
+	/* A program learns from the cookie which hook it runs at. */
 	LIBBPF_OPTS(bpf_perf_event_opts, options,
-		    .bpf_cookie = at_return ? OBSERVER_HOOKS + index : index);
+		    .bpf_cookie = place->index + (at_return ? OBSERVER_HOOKS : 0));
 	struct bpf_link *link;
 	int fd, id;
 
 	if (at_return)
 		snprintf(kind, sizeof(kind), "r%d", RETURNS);
 	snprintf(event, sizeof(event), "%s%s", row->event, at_return ? "_ret" : "");
-	snprintf(text, sizeof(text), "%s:%s/%s %s", kind, observer->group, event, symbol);
+	snprintf(text, sizeof(text), "%s:%s/%s %s", kind, observer->group, event, place->symbol);
 	*error = -write_event(text);
 	if (*error)
 		return true;
@@ -456,98 +363,52 @@ static bool attach(struct observer *observer, const char *name, const char *symb
 	return keep(observer, link, event);
 }
 
-/* To the first of two functions that the kernel has. */
-static bool attach_to_either(struct observer *observer, const char *name,
-			     const char *const symbols[2], bool at_return, __u32 index,
-			     struct observer_hook *row, int *error)
+static bool hook(struct observer *observer, const struct place *place)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		if (!attach(observer, name, symbols[i], at_return, index, row, error))
-			return false;
-		if (!*error)
-			break;
-	}
-	return true;
-}
-
-/* By fentry: false where the kernel can't, or another one holds the function. */
-static bool trace(struct observer *observer, const struct place *place, __u32 index,
-		  struct observer_hook *row)
-{
-	struct bpf_program *program =
-		bpf_object__find_program_by_name(observer->bpf->obj, place->traced);
-	LIBBPF_OPTS(bpf_trace_opts, options, .cookie = index);
-	struct bpf_link *link;
-
-	if (bpf_program__fd(program) < 0)
-		return false;
-	link = bpf_program__attach_trace_opts(program, &options);
-	if (!link || !keep(observer, link, row->event))
-		return false;
-	observer->maps.traced = bpf_program__fd(program);
-	row->traced = 1;
-	return true;
-}
-
-static bool hook_entry(struct observer *observer, const struct place *place, __u32 index,
-		       struct observer_hook *row, int *error)
-{
-	if (place->caller_entry && observer->knows_caller)
-		return attach_to_either(observer, place->caller_entry, place->ret_symbols, false,
-					index, row, error);
-	return attach(observer, place->entry, place->symbol, false, index, row, error);
-}
-
-static bool hook_return(struct observer *observer, const struct place *place, __u32 index,
-			struct observer_hook *row, int *error)
-{
-	if (place->ret_symbols[0])
-		return attach_to_either(observer, place->ret, place->ret_symbols, true, index, row,
-					error);
-	return attach(observer, place->ret, place->symbol, true, index, row, error);
-}
-
-static bool hook(struct observer *observer, __u32 index)
-{
-	const struct place *place = &places[index];
 	struct observer_hook row = {
 		.required = place->required,
-		.call = place->call,
 		.has_return = place->ret != NULL,
 	};
-	const char *symbol = place->symbol;
+	const __u32 index = place->index;
 	int error = 0;
 
 	snprintf(row.name, sizeof(row.name), "%s", place->name);
+	snprintf(row.symbol, sizeof(row.symbol), "%s", place->symbol);
 	/* The kernel's table of hits and misses has the events of all, by their names alone. */
 	snprintf(row.event, sizeof(row.event), "%s_%s", observer->group, place->event);
-	if (place->traced && trace(observer, place, index, &row)) {
-		symbol = place->traced_symbol;
-	} else {
-		/* The return first: an entry whose return isn't seen would be in nobody's account. */
-		if (place->ret && !hook_return(observer, place, index, &row, &error))
-			return false;
-		if (!error && !hook_entry(observer, place, index, &row, &error))
-			return false;
-		if (place->caller_entry && observer->knows_caller)
-			symbol = place->ret_symbols[1];
-	}
-	snprintf(row.symbol, sizeof(row.symbol), "%s%s", strchr(symbol, ':') ? "" : "kernel:", symbol);
+	/* The return first: an entry whose return isn't seen would be in no account. */
+	if (place->ret && !attach(observer, place, true, &row, &error))
+		return false;
+	if (!error && !attach(observer, place, false, &row, &error))
+		return false;
 	row.error = (__u32)error;
 	if (bpf_map_update_elem(observer->maps.hooks, &index, &row, BPF_ANY))
 		return failed(observer, "the map of hooks can't be written: %s", strerror(errno));
 	return true;
 }
 
+/* Attaches a program to a tracepoint. */
+static bool follow(struct observer *observer, const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	struct bpf_link *link = bpf_program__attach(program);
+
+	if (!link)
+		return failed(observer, "the tracepoint %s can't be followed: %s", name,
+			      strerror(errno));
+	return keep(observer, link, name);
+}
+
 /* --- starting ----------------------------------------------------------------- */
 
-static __u32 series_of(const char *module)
+/* Finds the series of a loaded driver, and its layouts. Other drivers are looked at later. */
+static __u32 identify(struct series *driver, const char *module)
 {
+	static const struct series known[] = KNOWN_SERIES;
 	char path[PATH_MAX];
 	FILE *file;
 	__u32 number = 0;
+	size_t i;
 
 	snprintf(path, sizeof(path), "/sys/module/%s/version", module);
 	file = fopen(path, "re");
@@ -556,28 +417,10 @@ static __u32 series_of(const char *module)
 	if (fscanf(file, "%u", &number) != 1)
 		number = 0;
 	fclose(file);
-	return number;
-}
-
-/* What is known of a driver that is loaded; one that is loaded later is looked at then. */
-static void identify(struct series *driver, __u32 number)
-{
-	static const struct series known[] = KNOWN_SERIES;
-	size_t i;
-
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (number >= known[i].first && number <= known[i].last)
 			*driver = known[i];
-}
-
-/* Of a driver that is loaded; of one that is loaded later the programs see it themselves. */
-static bool knows_caller(const struct observer *observer, __u32 nvidia_series)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, options);
-
-	if (nvidia_series)
-		bpf_prog_test_run_opts(bpf_program__fd(observer->bpf->progs.find_code), &options);
-	return !nvidia_series || observer->bpf->bss->nvidia_code_size;
+	return number;
 }
 
 static bool begin(struct observer *observer)
@@ -585,23 +428,20 @@ static bool begin(struct observer *observer)
 	struct observer_totals totals = {
 		.version = OBSERVER_VERSION,
 		.root.refs = 1,
-		.nvidia_series = series_of("nvidia"),
-		.uvm_series = series_of("nvidia_uvm"),
+		.nvidia_series = identify(&observer->bpf->bss->drivers[0], "nvidia"),
+		.uvm_series = identify(&observer->bpf->bss->drivers[1], "nvidia_uvm"),
 	};
 	struct timespec now;
 	__u32 zero = 0;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	totals.since_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
-	identify(&observer->bpf->bss->drivers[0], totals.nvidia_series);
-	identify(&observer->bpf->bss->drivers[1], totals.uvm_series);
-	observer->knows_caller = knows_caller(observer, totals.nvidia_series);
 	if (bpf_map_update_elem(observer->maps.totals, &zero, &totals, BPF_ANY))
 		return failed(observer, "the maps can't be written: %s", strerror(errno));
 	return true;
 }
 
-/* As systemd mounts it at boot, and bpftool where nothing has. */
+/* Mounts bpffs where systemd does at boot, and bpftool otherwise. */
 static bool mount_bpffs(struct observer *observer)
 {
 	char place[PATH_MAX];
@@ -649,8 +489,8 @@ static bool pin_maps(struct observer *observer)
 
 static bool start(struct observer *observer)
 {
-	struct bpf_link *link;
 	__u32 i, page_shift = 0;
+	struct timespec tick = { 0 };
 	long page;
 	int err;
 
@@ -658,7 +498,7 @@ static bool start(struct observer *observer)
 		return failed(observer, "tracefs is not mounted, or has no kprobe events: mount -t tracefs tracefs /sys/kernel/tracing");
 	remove_orphans();
 	remove_events(observer->group);
-	/* Before there are programs that it would have, too. */
+	/* Started first: it would inherit the programs, too. */
 	if (!observer->folder && !start_remover(observer))
 		return false;
 	observer->bpf = observer_bpf__open();
@@ -667,9 +507,9 @@ static bool start(struct observer *observer)
 	for (page = sysconf(_SC_PAGESIZE); page > 1; page >>= 1)
 		page_shift++;
 	observer->bpf->rodata->page_shift = page_shift;
-	/* It is not loaded where the kernel's BTF has no such function. */
-	bpf_program__set_autoload(observer->bpf->progs.vfree_entry,
-				  libbpf_find_vmlinux_btf_id("vfree", BPF_TRACE_FENTRY) > 0);
+	/* The resolution of that clock is a tick. */
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	observer->bpf->rodata->tick_ns = (__u64)tick.tv_nsec;
 	err = bpf_map__set_max_entries(observer->bpf->maps.records, observer->records);
 	if (!err)
 		err = observer_bpf__load(observer->bpf);
@@ -682,22 +522,15 @@ static bool start(struct observer *observer)
 	observer->maps.totals = bpf_map__fd(observer->bpf->maps.totals);
 	observer->maps.hooks = bpf_map__fd(observer->bpf->maps.hooks);
 	observer->maps.runs = bpf_map__fd(observer->bpf->maps.runs);
-	observer->maps.traced = -1;
 	if (!begin(observer) ||
 	    (observer->folder && (!mount_bpffs(observer) || !pin_maps(observer))))
 		return false;
-	link = bpf_program__attach(observer->bpf->progs.cgroup_rmdir);
-	if (!link)
-		return failed(observer, "the tracepoint cgroup_rmdir can't be followed: %s",
-			      strerror(errno));
-	if (!keep(observer, link, "cgroup_rmdir"))
+	if (!follow(observer, observer->bpf->progs.cgroup_rmdir) ||
+	    !follow(observer, observer->bpf->progs.module_load))
 		return false;
 	for (i = 0; i < PLACES; i++)
-		if (!hook(observer, i))
+		if (!hook(observer, &places[i]))
 			return false;
-	if (observer->folder && observer->maps.traced >= 0 &&
-	    !pin(observer, observer->maps.traced, "traced"))
-		return false;
 	return !observer->folder || pin(observer, observer->maps.totals, "totals");
 }
 
@@ -706,7 +539,7 @@ static void end(struct observer *observer)
 	size_t i;
 
 	for (i = 0; i < observer->nr_links; i++) {
-		/* What is pinned stays. */
+		/* Pinned links stay. */
 		if (observer->folder)
 			bpf_link__disconnect(observer->links[i]);
 		bpf_link__destroy(observer->links[i]);
@@ -748,10 +581,9 @@ struct observer *umacct_observer_hold(unsigned int records, struct observer_maps
 		snprintf(why, size, "%s", strerror(errno));
 		return NULL;
 	}
-	observer->remover = -1;
-	observer->records = records;
-	observer->why = why;
-	observer->size = size;
+	*observer = (struct observer){
+		.remover = -1, .records = records, .why = why, .size = size,
+	};
 	snprintf(observer->group, sizeof(observer->group), GROUP "_%d", getpid());
 	libbpf_set_print(silent);
 	if (start(observer)) {
@@ -785,7 +617,7 @@ int umacct_observer_end(const char *folder)
 			err = -errno;
 	}
 	closedir(dir);
-	/* An empty folder, and events that nobody uses, do no harm where a service may not remove them. */
+	/* An empty folder, and unused events, do no harm where a service may not remove them. */
 	rmdir(folder);
 	if (!err && tracefs())
 		remove_events(GROUP);

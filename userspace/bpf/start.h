@@ -9,10 +9,7 @@
 
 #include <stddef.h>
 
-/*
- * The maps that readers want, as file descriptors of the observer's; and the program that is
- * attached by fentry, -1 where there is none.
- */
+/* The maps that readers want, as file descriptors of the observer. */
 struct observer_maps {
 	int accounts;
 	int clients;
@@ -20,12 +17,11 @@ struct observer_maps {
 	int totals;
 	int hooks;
 	int runs;
-	int traced;
 };
 
 /*
  * Begins to count: what runs is pinned in a folder of bpffs, and goes on without its maker.
- * Of allocations that live at once, no more than so many are known. The map "totals" is pinned
+ * Of allocations that live at once, no more than records are tracked. The map "totals" is pinned
  * last: a folder without it is what was left of a start that was cut short, or of one under way.
  * No two callers may begin or end one at the same time.
  * Returns 0; or -1, and fills in why it can't; then nothing is pinned, but for what another one
