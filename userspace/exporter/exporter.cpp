@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <system_error>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ MHD_Result handle(void *self, MHD_Connection *connection, const char *url, const
     return queued;
 }
 
-/// Who is at the other end of a socket in the file system; empty for TCP.
+/// Returns the uid of a Unix socket's peer; empty for TCP.
 std::optional<uid_t> user_at(int fd) {
     ucred peer{};
     socklen_t size = sizeof(peer);
@@ -110,6 +111,15 @@ int listen_at(const Address &address, const std::string &name) {
     return fd;
 }
 
+/// Tells an address from a name, which another site may have made to lead here.
+bool is_address(std::string_view host) {
+    const std::string name(host.starts_with('[') ? host.substr(0, host.find(']') + 1)
+                                                 : host.substr(0, host.find(':')));
+    in_addr address{};
+
+    return name.starts_with('[') || inet_pton(AF_INET, name.c_str(), &address) == 1;
+}
+
 } // namespace
 
 void Exporter::Stop::operator()(MHD_Daemon *daemon) const {
@@ -117,8 +127,8 @@ void Exporter::Stop::operator()(MHD_Daemon *daemon) const {
 }
 
 Exporter::Exporter(Connection &connection, Machine &machine, std::size_t top,
-                   const std::vector<int> &sockets, Page *page)
-    : connection_(connection), machine_(machine), top_(top), page_(page) {
+                   const std::vector<int> &sockets, Page *page, std::vector<std::string> hosts)
+    : connection_(connection), machine_(machine), top_(top), page_(page), hosts_(std::move(hosts)) {
     for (const int fd : sockets) {
         int listens = 0;
         socklen_t size = sizeof(listens);
@@ -256,15 +266,23 @@ bool Exporter::is_local(int fd) const {
 }
 
 HttpAnswer Exporter::answer(const HttpRequest &request) {
-    const bool open = request.accept.find("application/openmetrics-text") != std::string_view::npos;
-
-    if (page_ != nullptr && request.path != "/metrics")
-        return page_->answer(request);
-    if (request.method != "GET" && request.method != "HEAD")
-        return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET and HEAD\n"};
-    if (request.path != "/metrics")
-        return {.status = MHD_HTTP_NOT_FOUND, .body = "the metrics are at /metrics\n"};
     try {
+        const bool open =
+            request.accept.find("application/openmetrics-text") != std::string_view::npos;
+
+        if (page_ != nullptr && request.path != "/metrics")
+            return page_->answer(request);
+        if (request.method != "GET" && request.method != "HEAD")
+            return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET and HEAD\n"};
+        if (request.path != "/metrics")
+            return {.status = MHD_HTTP_NOT_FOUND, .body = "the metrics are at /metrics\n"};
+        // The page's check, but for addresses, and for HTTP 1.0, which has no Host.
+        if (!request.host.empty() && !is_address(request.host) &&
+            !is_our_host(request.host, hosts_))
+            return {.status = MHD_HTTP_MISDIRECTED_REQUEST,
+                    .body = "this host's name is not among page_hosts in [exporter]\n"};
+        if (!request.origin.empty() && !is_own_origin(request))
+            return {.status = MHD_HTTP_FORBIDDEN, .body = "the metrics are for no other origin\n"};
         return {.status = MHD_HTTP_OK,
                 .type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                              : "text/plain; version=0.0.4; charset=utf-8",
@@ -273,8 +291,12 @@ HttpAnswer Exporter::answer(const HttpRequest &request) {
                     {.format = open ? MetricsFormat::openmetrics : MetricsFormat::prometheus,
                      .top = top_,
                      .recent = &recent_})};
-    } catch (const Error &error) {
-        log_error(error);
+    } catch (const std::exception &error) {
+        // None may pass through the server's frames, which are C.
+        if (const auto *known = dynamic_cast<const Error *>(&error))
+            log_error(*known);
+        else
+            log_line(Level::error, error.what());
         connection_.reset();
         return {.status = MHD_HTTP_INTERNAL_SERVER_ERROR,
                 .body = fmt::format("{}\n", error.what())};
@@ -302,6 +324,14 @@ int listen_at_port(std::uint16_t port) {
     return listen_at(address, fmt::format("127.0.0.1:{}", port));
 }
 
+std::uint16_t port_of(int socket) {
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+
+    getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size);
+    return ntohs(address.sin_port);
+}
+
 int listen_at_path(const std::string &path) {
     sockaddr_un address{};
 
@@ -312,12 +342,13 @@ int listen_at_path(const std::string &path) {
 
     struct stat there {};
 
-    // A socket is an earlier exporter's, whose clients are ours from here on; a file is somebody's.
+    // A socket is an earlier exporter's, whose clients are ours from here on; a regular file is
+    // another program's.
     if (lstat(path.c_str(), &there) == 0) {
         if (!S_ISSOCK(there.st_mode))
-            throw Error(Failure::failed,
-                        fmt::format("cannot listen at {}: it is there already, and no socket",
-                                    printable(path)));
+            throw Error(
+                Failure::failed,
+                fmt::format("cannot listen at {}: it exists and is not a socket", printable(path)));
         unlink(path.c_str());
     }
     const int fd = listen_at(address, path);

@@ -25,27 +25,29 @@ namespace umacct {
 
 class Page;
 
-/// Nobody keeps another from being answered: a connection is for one request, and is closed
-/// when that has taken too long; each user has so many, and at one more the user's oldest ends.
+/// No client can block another one: a connection is for one request, and is closed
+/// when that has taken too long; connections per user are capped, and a further one closes the
+/// user's oldest.
 class Exporter {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// For a request and its answer, from when the connection is taken. Time in which others are
+    /// Longest time for a request and its answer, counted from accept(). Time in which others are
     /// answered does not count.
     static constexpr std::chrono::milliseconds longest{2000};
     static constexpr std::size_t most_of_user = 8;
     static constexpr std::size_t most = 128;
 
-    /// sockets: which listen already; they are closed with it. page: null where it is off. Throws
-    /// Error.
+    /// sockets: which listen already; they are closed with it. page: null where it is off. hosts:
+    /// names of this machine besides its addresses. Throws Error.
     Exporter(Connection &connection, Machine &machine, std::size_t top,
-             const std::vector<int> &sockets, Page *page = nullptr);
+             const std::vector<int> &sockets, Page *page = nullptr,
+             std::vector<std::string> hosts = {});
 
     /// Readable when run() has something to do.
     std::vector<int> fds() const;
     void run();
-    /// When to run() besides, if ever.
+    /// Returns the time of the next run() without readability, if any.
     std::optional<Clock::time_point> due() const;
 
     HttpAnswer answer(const HttpRequest &request);
@@ -78,8 +80,9 @@ private:
     std::size_t top_;
     std::deque<FileDescriptor> sockets_;
     Page *page_;
+    std::vector<std::string> hosts_;
     RecentAccounts recent_;
-    std::map<int, Client> clients_; ///< by descriptor
+    std::map<int, Client> clients_; ///< the key is the descriptor
     std::unique_ptr<MHD_Daemon, Stop> server_;
 };
 
@@ -87,9 +90,11 @@ private:
 /// or 50.
 std::size_t top_of(std::optional<std::size_t> asked, const std::filesystem::path &root);
 
-/// Sockets that listen: at 127.0.0.1, for everybody on the machine; and in the file system, for
+/// Sockets that listen: at 127.0.0.1, for all users of the machine; and in the file system, for
 /// the owner and the group. Throw Error, also where something else than a socket is there.
 int listen_at_port(std::uint16_t port);
+/// The port of such a socket, which the kernel chose for 0.
+std::uint16_t port_of(int socket);
 int listen_at_path(const std::string &path);
 
 } // namespace umacct

@@ -11,7 +11,7 @@ namespace umacct {
 
 struct HttpRequest {
     std::string_view method;
-    std::string_view path; ///< without what follows a '?'
+    std::string_view path; ///< path alone, up to a '?'
     // Headers; empty where they are missing.
     std::string_view accept{};
     std::string_view host{};
@@ -21,6 +21,13 @@ struct HttpRequest {
     std::vector<std::pair<std::string_view, std::string_view>> query{};
     bool local = false; ///< it came over a socket in the file system
 };
+
+/// Whether Origin names the same place as Host.
+bool is_own_origin(const HttpRequest &request);
+
+/// Tells if the Host header names this machine: localhost, or one of the hosts. Another site's name
+/// may lead here, too.
+bool is_our_host(std::string_view host, const std::vector<std::string> &hosts);
 
 struct HttpAnswer {
     unsigned int status = 0;

@@ -3,6 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -14,7 +17,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "exporter/exporter.h"
 #include "exporter/page.h"
@@ -32,7 +37,10 @@ struct Options {
     std::optional<std::string> socket;
     std::optional<std::size_t> top;
     bool print = false;
+    bool web = false;
 };
+
+constexpr std::uint16_t usual_port = 9752;
 
 constexpr std::chrono::milliseconds watchdog{10000};
 
@@ -50,7 +58,7 @@ umacct::Ran run_tool(const std::vector<std::string> &words) {
     return {.code = code, .out = out.str(), .err = err.str()};
 }
 
-/// Metrics are told also where the page can't be.
+/// Metrics are served even if the dashboard can't be.
 std::optional<umacct::Page> make_page(const std::filesystem::path &root) {
     try {
         if (auto access = umacct::page_access(root))
@@ -61,17 +69,67 @@ std::optional<umacct::Page> make_page(const std::filesystem::path &root) {
     return std::nullopt;
 }
 
+/// Listens at the usual port, or at any other if that is taken.
+int listen_for_web(std::optional<std::uint16_t> port) {
+    try {
+        return umacct::listen_at_port(port.value_or(usual_port));
+    } catch (const umacct::Error &) {
+        if (port)
+            throw;
+        return umacct::listen_at_port(0);
+    }
+}
+
+/// Makes a secret for one run.
+std::string make_token() {
+    std::array<unsigned char, 16> bytes{};
+    std::string token;
+
+    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+        throw umacct::Error(umacct::Failure::failed, "cannot make a token: no random bytes");
+    for (const unsigned char byte : bytes)
+        token += fmt::format("{:02x}", byte);
+    return token;
+}
+
+/// Prints the page's address, and the way there from another machine.
+void tell_address(int socket, const std::string &token) {
+    const std::uint16_t port = umacct::port_of(socket);
+    std::array<char, 256> host{};
+    const char *user = getenv("SUDO_USER");
+
+    gethostname(host.data(), host.size() - 1);
+    fmt::print("The dashboard is at this address until Ctrl-C ends it:\n\n"
+               "    http://127.0.0.1:{0}/#token={1}\n\n"
+               "From another machine, run there first:\n\n"
+               "    ssh -L {0}:127.0.0.1:{0} {2}{3}\n\n",
+               port, token, user != nullptr ? fmt::format("{}@", user) : std::string(),
+               host.data());
+    std::fflush(stdout);
+}
+
 void serve(umacct::Connection &connection, umacct::Machine &machine, const Options &options) {
     const umacct::FileDescriptor signals = umacct::take_signals();
     std::vector<int> sockets;
 
-    if (options.port)
+    if (options.web)
+        sockets.push_back(listen_for_web(options.port));
+    else if (options.port)
         sockets.push_back(umacct::listen_at_port(*options.port));
     if (options.socket)
         sockets.push_back(umacct::listen_at_path(*options.socket));
     const std::size_t top = umacct::top_of(options.top, machine.root());
-    std::optional<umacct::Page> page = make_page(machine.root());
-    umacct::Exporter exporter(connection, machine, top, sockets, page ? &*page : nullptr);
+    std::optional<umacct::Page> page;
+    if (options.web) {
+        const std::string token = make_token();
+
+        page.emplace(umacct::PageAccess{.token = token, .origins = {}, .hosts = {}}, run_tool);
+        tell_address(sockets.back(), token);
+    } else {
+        page = make_page(machine.root());
+    }
+    umacct::Exporter exporter(connection, machine, top, sockets, page ? &*page : nullptr,
+                              umacct::hosts_of(machine.root()));
     std::vector<pollfd> files{{signals.get(), POLLIN, 0}};
     for (const int fd : exporter.fds())
         files.push_back({fd, POLLIN, 0});
@@ -100,16 +158,18 @@ int main(int argc, char **argv) {
 
     app.set_version_flag("-V,--version", "umacct-exporter " UMACCT_VERSION);
     app.add_option("-s,--socket", options.socket, "listen at that path, for its owner and group");
-    app.add_option("-p,--port", options.port, "listen at 127.0.0.1, for everybody on this machine")
+    app.add_option("-p,--port", options.port, "listen at 127.0.0.1, for all users of this machine")
         ->check(CLI::Range(1, 65535));
     app.add_option("-t,--top", options.top,
                    "accounts to tell one by one, rather than as the policy says; default: 50");
     app.add_flag("-P,--print", options.print,
                  "print the metrics and end, for node_exporter's text files");
+    app.add_flag("--web", options.web,
+                 "serve the dashboard at an address with a token, which is printed");
     try {
         app.parse(argc, argv);
-        if (!options.print && !options.port && !options.socket)
-            throw umacct::Error(umacct::Failure::usage, "where to listen is missing",
+        if (!options.print && !options.web && !options.port && !options.socket)
+            throw umacct::Error(umacct::Failure::usage, "no address to listen at",
                                 "--socket PATH, --port 9752, or --print");
         umacct::Connection connection(umacct::connect_netlink, umacct::pinned_observer);
         umacct::Machine machine("/proc", "/", umacct::connect_netlink);

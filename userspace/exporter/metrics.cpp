@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 
 #include "lib/error.h"
+#include "lib/history/steps.h"
 #include "lib/host/cgroup.h"
+#include "lib/owners/tenant.h"
 #include "lib/text.h"
 
 namespace umacct {
@@ -38,7 +40,7 @@ std::string escaped(const std::string &text) {
     return result;
 }
 
-/// As they stand in a sample: made once for many of them.
+/// Formats labels for a sample: made once for many of them.
 std::string in_braces(const Labels &labels) {
     std::string list;
 
@@ -93,7 +95,7 @@ public:
 
 private:
     bool open_;
-    std::string sample_; ///< of the family that was begun
+    std::string sample_; ///< start of a sample of the current family
     std::string text_;
 };
 
@@ -111,7 +113,7 @@ struct Figure {
 
 #include "exporter/figure_metrics.inc"
 
-/// Of each that has the figure, a sample.
+/// Writes a sample for each object that has the figure.
 template <class Of>
 void write_figure(Writer &to, const Figure<Of> &figure, std::span<const Of> of,
                   const std::vector<std::string> &labels) {
@@ -173,8 +175,8 @@ std::string cgroup_label(const Account &account) {
                : fmt::format("{}//{}", account.path, account.id);
 }
 
-/// What can be told. Of a path that is longer than any runtime's, its label: those of many
-/// thousands that a tenant makes would be 60 MiB.
+/// Returns the accounts to export. An overlong path is replaced by its label: those of many
+/// thousands of cgroups that a tenant makes would be 60 MiB.
 std::vector<Account> accounts_of(Module &module) {
     constexpr std::size_t longest_path = 512;
     std::vector<Account> accounts;
@@ -188,7 +190,7 @@ std::vector<Account> accounts_of(Module &module) {
     return accounts;
 }
 
-/// The cgroup, and what is known of whom it is for.
+/// Labels of a cgroup and of its owner.
 Labels labels_of(const Account &account, const Owners &owners) {
     std::string named = account.path;
     while (named != "/" && !owners.of(named))
@@ -214,14 +216,33 @@ Labels labels_of(const Account &account, const Owners &owners) {
     return labels;
 }
 
-void write_account_figures(Writer &to, const Owners &owners, std::span<const Account> shown) {
+using Memory = MemoryController;
+
+/// Figures beside the module's; docs/metrics.md has them below its table.
+constexpr std::array<Figure<Memory>, 3> memory_figures{{
+    {"account_total", Kind::gauge, "bytes",
+     "What would come back if all in the cgroup ended, driver and programs.",
+     [](const Memory &of) -> Number { return of.total; }},
+    {"account_cache", Kind::gauge, "bytes", "Page cache and slab beside total.",
+     [](const Memory &of) -> Number { return of.cache; }},
+    {"account_swap", Kind::gauge, "bytes", "What lies on swap beside total.",
+     [](const Memory &of) -> Number { return of.swap; }},
+}};
+
+void write_account_figures(Writer &to, const Machine &machine, std::span<const Account> shown) {
     std::vector<std::string> labels;
+    std::vector<Memory> memory;
 
     labels.reserve(shown.size());
-    for (const Account &account : shown)
-        labels.push_back(in_braces(labels_of(account, owners)));
+    memory.reserve(shown.size());
+    for (const Account &account : shown) {
+        labels.push_back(in_braces(labels_of(account, machine.owners())));
+        memory.push_back(memory_controller(machine.cgroups(), account, {.total = true}));
+    }
     for (const Figure<Account> &figure : account_figures)
         write_figure(to, figure, shown, labels);
+    for (const Figure<Memory> &figure : memory_figures)
+        write_figure(to, figure, std::span<const Memory>(memory), labels);
 }
 
 /// Those that hold something or have a limit, the ones that hold most first.
@@ -239,7 +260,18 @@ std::vector<Account *> worth_telling(std::vector<Account> &accounts) {
     return some;
 }
 
-void write_accounts(Writer &to, const Owners &owners, std::vector<Account> accounts,
+/// The topmost cgroup of the tenant that a cgroup is of; empty for one of the machine's own. It may
+/// make any number of them below that one.
+std::string tenant_of(const Owners &owners, std::string path) {
+    std::string topmost;
+
+    for (; owners.cgroups() && path.size() > 1 && is_tenants(*owners.cgroups(), path);
+         path = parent_path(path))
+        topmost = path;
+    return topmost;
+}
+
+void write_accounts(Writer &to, const Machine &machine, std::vector<Account> accounts,
                     const MetricsOptions &options) {
     const auto now = RecentAccounts::Clock::now();
     std::vector<Account> shown;
@@ -253,12 +285,14 @@ void write_accounts(Writer &to, const Owners &owners, std::vector<Account> accou
         if (shown.size() == options.top)
             break;
         if (options.recent != nullptr &&
-            !options.recent->take(cgroup_label(*account), RecentAccounts::spare * options.top, now))
+            !options.recent->take(cgroup_label(*account),
+                                  tenant_of(machine.owners(), account->path),
+                                  RecentAccounts::spare * options.top, now))
             continue;
         rest -= account->local;
         shown.push_back(std::move(*account));
     }
-    write_account_figures(to, owners, shown);
+    write_account_figures(to, machine, shown);
     to.one("rest_accounts", Kind::gauge, "", "Accounts that are not exported individually.",
            accounts.size() - shown.size());
     to.one("rest_local", Kind::gauge, "bytes", "What those hold.", rest);
@@ -268,7 +302,7 @@ void write_machine(Writer &to, const Machine &machine) {
     const Meminfo memory = machine.meminfo();
 
     to.one("machine_memory", Kind::gauge, "bytes", "The machine's memory.", memory.total());
-    to.one("machine_free", Kind::gauge, "bytes", "Memory that nobody uses.", memory.free());
+    to.one("machine_free", Kind::gauge, "bytes", "Free memory.", memory.free());
     to.one("machine_available", Kind::gauge, "bytes", "Memory that is available without swapping.",
            memory.available());
 
@@ -281,12 +315,27 @@ void write_machine(Writer &to, const Machine &machine) {
     to.sample({{"who", "full"}}, static_cast<double>(pressure->full.total_us) / us_in_s);
 }
 
+/// The largest step that is known of, of the accounts that there are, and what is left for it.
+void write_next_step(Writer &to, const Machine &machine, const Status &status) {
+    const auto next = history::next_step(machine, status);
+
+    if (!next)
+        return;
+    Account account;
+    account.path = next->steps.path;
+    to.family("next_step", Kind::gauge, "bytes",
+              "The largest growth of an account within ten seconds so far.");
+    to.sample(labels_of(account, machine.owners()), next->longest());
+    to.one("next_step_left", Kind::gauge, "bytes",
+           "What is available for it above the reserve and the guard's floor.", next->left);
+}
+
 struct Answers {
     Status status;
     std::vector<Account> accounts;
 };
 
-/// What the module says of all; nothing where there is none, or it goes meanwhile.
+/// Asks the module for everything; empty if there is none, or it is unloaded meanwhile.
 std::optional<Answers> ask(Connection &connection) {
     try {
         Module &module = connection.module();
@@ -303,13 +352,18 @@ std::optional<Answers> ask(Connection &connection) {
 } // namespace
 
 void RecentAccounts::forget(Clock::time_point now) {
-    std::erase_if(told_, [&](const auto &each) { return now - each.second > lasts; });
+    std::erase_if(told_, [&](const auto &each) { return now - each.second.at > lasts; });
 }
 
-bool RecentAccounts::take(const std::string &cgroup, std::size_t most, Clock::time_point now) {
-    if (!told_.contains(cgroup) && told_.size() >= most)
+bool RecentAccounts::take(const std::string &cgroup, const std::string &tenant, std::size_t most,
+                          Clock::time_point now) {
+    const auto is_same = [&](const auto &each) { return each.second.tenant == tenant; };
+
+    if (!told_.contains(cgroup) &&
+        (told_.size() >= most || (!tenant.empty() && static_cast<std::size_t>(std::ranges::count_if(
+                                                         told_, is_same)) >= most / parts)))
         return false;
-    told_[cgroup] = now;
+    told_[cgroup] = {now, tenant};
     return true;
 }
 
@@ -323,7 +377,8 @@ std::string metrics_text(Connection &connection, Machine &machine, const Metrics
         machine.refresh_owners();
         write_status(to, answers->status);
         write_hooks(to, answers->status.hooks);
-        write_accounts(to, machine.owners(), std::move(answers->accounts), options);
+        write_next_step(to, machine, answers->status);
+        write_accounts(to, machine, std::move(answers->accounts), options);
     }
     return to.finish();
 }

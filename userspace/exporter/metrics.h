@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What Prometheus and its like may know: the module's figures and the machine's, as text.
+/// The metrics for Prometheus and its like: the module's figures and the machine's, as text.
 #pragma once
 
 #include <chrono>
@@ -21,24 +21,33 @@ class RecentAccounts {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// As long as Prometheus keeps what it writes to at hand.
+    /// Prometheus keeps new samples in memory for that long.
     static constexpr std::chrono::hours lasts{2};
-    /// So many times the accounts that are told at once.
+    /// Remembered accounts, as a multiple of those in one answer.
     static constexpr std::size_t spare = 4;
+    /// Share of them that a tenant gets, as its inverse: others are exported whatever it makes.
+    static constexpr std::size_t parts = 4;
 
-    /// What was told too long ago is forgotten.
+    /// Forgets accounts that were exported too long ago.
     void forget(Clock::time_point now);
-    /// Whether the account may be told: it was lately, or fewer than most were.
-    bool take(const std::string &cgroup, std::size_t most, Clock::time_point now);
+    /// Whether the account may be told: it was lately, or fewer than most were. tenant: the topmost
+    /// cgroup of the tenant that it is of; empty for none.
+    bool take(const std::string &cgroup, const std::string &tenant, std::size_t most,
+              Clock::time_point now);
 
 private:
-    std::unordered_map<std::string, Clock::time_point> told_;
+    struct Told {
+        Clock::time_point at;
+        std::string tenant;
+    };
+
+    std::unordered_map<std::string, Told> told_; ///< the key is the cgroup's label
 };
 
 struct MetricsOptions {
     MetricsFormat format = MetricsFormat::prometheus;
     std::size_t top = 50; ///< accounts that are exported individually; the others are one sum
-    RecentAccounts *recent = nullptr; ///< of earlier answers, if there were any
+    RecentAccounts *recent = nullptr; ///< accounts of earlier answers, if there were any
 };
 
 /// Also without a module, which umacct_up says then. Throws Error when it doesn't answer.

@@ -26,7 +26,7 @@ namespace umacct {
 
 namespace {
 
-/// A script, a style or a picture of anybody else's is not loaded, nothing is sent anywhere but
+/// No script, style or picture of another site is loaded, nothing is sent anywhere but
 /// here, and no other page has this one in a frame.
 constexpr const char *content_policy =
     "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; "
@@ -37,11 +37,11 @@ constexpr std::string_view bearer = "Bearer ";
 constexpr const char *json_type = "application/json; charset=utf-8";
 constexpr std::size_t least_token = 32;
 constexpr std::size_t most_token = 1024;
-/// Without it all samples of a history are read.
+/// Limits the points of a history: all samples would be read otherwise.
 constexpr const char *course = "--course";
 constexpr const char *usual_points = "400";
 
-/// What is below /api/, and the command that prints it.
+/// A path below /api/, and the command that prints its document.
 struct Document {
     std::string_view path;
     std::vector<std::string> words;
@@ -59,7 +59,7 @@ const std::vector<Document> &documents() {
     return all;
 }
 
-/// Digits, with so many after a point at the most.
+/// Parses digits, with a bounded number of them after a point.
 bool is_number(std::string_view text, std::size_t most, std::size_t decimals) {
     const std::size_t point = text.find('.');
     const std::string_view whole = text.substr(0, point);
@@ -102,8 +102,10 @@ bool is_same(std::string_view a, std::string_view b) {
     return differs == 0;
 }
 
-/// Without its port.
-std::string_view name_of_host(std::string_view host) {
+} // namespace
+
+/// Returns the host without its port.
+static std::string_view name_of_host(std::string_view host) {
     const std::size_t end = host.starts_with('[') ? host.find(']') : host.find(':');
 
     if (end == std::string_view::npos)
@@ -111,7 +113,21 @@ std::string_view name_of_host(std::string_view host) {
     return host.substr(0, host.starts_with('[') ? end + 1 : end);
 }
 
-HttpAnswer told(unsigned int status, std::string text) {
+bool is_own_origin(const HttpRequest &request) {
+    return request.origin == fmt::format("http://{}", request.host) ||
+           request.origin == fmt::format("https://{}", request.host);
+}
+
+bool is_our_host(std::string_view host, const std::vector<std::string> &hosts) {
+    const std::string_view name = name_of_host(host);
+
+    return name == "localhost" || name == "127.0.0.1" || name == "[::1]" ||
+           std::ranges::find(hosts, name) != hosts.end();
+}
+
+namespace {
+
+HttpAnswer plain_text(unsigned int status, std::string text) {
     return {.status = status, .body = std::move(text) + '\n'};
 }
 
@@ -177,7 +193,7 @@ std::string read_token(const std::filesystem::path &file) {
     if (in.get() < 0 || fstat(in.get(), &about) != 0)
         throw refuse(std::generic_category().message(errno));
     if (!S_ISREG(about.st_mode))
-        throw refuse("it is no file");
+        throw refuse("not a regular file");
     if ((about.st_mode & 077U) != 0)
         throw refuse("users other than its owner can read the file", "chmod 600");
     const ssize_t size = read(in.get(), text.data(), text.size());
@@ -187,7 +203,8 @@ std::string read_token(const std::filesystem::path &file) {
     if (token.size() < least_token || token.size() == most_token ||
         !std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; }))
         throw refuse(
-            fmt::format("it is no token: {} characters or more, without spaces", least_token),
+            fmt::format("not a valid token: it needs {} characters or more, without spaces",
+                        least_token),
             "openssl rand -hex 32 makes one");
     return token;
 }
@@ -197,45 +214,37 @@ std::string read_token(const std::filesystem::path &file) {
 Page::Page(PageAccess access, RunTool run, std::function<Clock::time_point()> now)
     : access_(std::move(access)), run_(std::move(run)), now_(std::move(now)) {}
 
-bool Page::is_our_host(std::string_view host) const {
-    const std::string_view name = name_of_host(host);
-
-    return name == "localhost" || name == "127.0.0.1" || name == "[::1]" ||
-           std::ranges::find(access_.hosts, name) != access_.hosts.end();
-}
-
 bool Page::may_read(std::string_view origin) const {
     return std::ranges::find(access_.origins, origin) != access_.origins.end();
 }
 
 std::optional<HttpAnswer> Page::refusal(const HttpRequest &request) const {
-    const bool own = request.origin == fmt::format("http://{}", request.host) ||
-                     request.origin == fmt::format("https://{}", request.host);
-    const bool foreign = !request.origin.empty() && !own;
+    const bool foreign = !request.origin.empty() && !is_own_origin(request);
 
-    // A name of somebody else's that leads here is not ours, whatever the browser takes it for.
-    if (!is_our_host(request.host))
-        return told(MHD_HTTP_MISDIRECTED_REQUEST,
-                    "this host's name is not among page_hosts in [exporter]");
+    // Another site's name that resolves to this address is refused: DNS rebinding.
+    if (!is_our_host(request.host, access_.hosts))
+        return plain_text(MHD_HTTP_MISDIRECTED_REQUEST,
+                          "this host's name is not among page_hosts in [exporter]");
     if (foreign && !may_read(request.origin))
-        return told(MHD_HTTP_FORBIDDEN, "this origin is not among page_origins in [exporter]");
+        return plain_text(MHD_HTTP_FORBIDDEN,
+                          "this origin is not among page_origins in [exporter]");
     if (request.path.starts_with(api) && request.origin.empty() &&
         (request.fetch_site == "cross-site" || request.fetch_site == "same-site"))
-        return told(MHD_HTTP_FORBIDDEN, "cross-site request without an Origin header");
+        return plain_text(MHD_HTTP_FORBIDDEN, "cross-site request without an Origin header");
     if (!request.local && access_.token.empty())
-        return told(MHD_HTTP_FORBIDDEN,
-                    "over TCP the page takes a token: page_token in [exporter]");
+        return plain_text(MHD_HTTP_FORBIDDEN,
+                          "over TCP the page takes a token: page_token in [exporter]");
     // A browser asks so, without the token, before it sends that for another origin.
     if (request.method == "OPTIONS") {
         if (!foreign || !request.path.starts_with(api))
-            return told(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+            return plain_text(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
         return HttpAnswer{.status = MHD_HTTP_NO_CONTENT,
                           .headers = {{"Access-Control-Allow-Methods", "GET, HEAD"},
                                       {"Access-Control-Allow-Headers", "Authorization"},
                                       {"Access-Control-Max-Age", "600"}}};
     }
     if (request.method != "GET" && request.method != "HEAD") {
-        HttpAnswer answer = told(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+        HttpAnswer answer = plain_text(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
 
         answer.headers.emplace_back("Allow", "GET, HEAD");
         return answer;
@@ -244,7 +253,7 @@ std::optional<HttpAnswer> Page::refusal(const HttpRequest &request) const {
         const std::string_view given = request.authorization;
 
         if (!given.starts_with(bearer) || !is_same(given.substr(bearer.size()), access_.token)) {
-            HttpAnswer answer = told(MHD_HTTP_UNAUTHORIZED, "the token is missing, or wrong");
+            HttpAnswer answer = plain_text(MHD_HTTP_UNAUTHORIZED, "the token is missing, or wrong");
 
             answer.headers.emplace_back("WWW-Authenticate", "Bearer");
             return answer;
@@ -295,15 +304,15 @@ HttpAnswer Page::document(const HttpRequest &request) {
     const auto found = std::ranges::find(documents(), request.path, &Document::path);
 
     if (found == documents().end())
-        return told(MHD_HTTP_NOT_FOUND, "there is no such document");
+        return plain_text(MHD_HTTP_NOT_FOUND, "there is no such document");
     std::vector<std::string> words = found->words;
     for (const auto &[key, value] : request.query) {
         const std::vector<std::string> more =
             found->takes_time ? words_of(key, value) : std::vector<std::string>();
 
         if (more.empty() || std::ranges::find(words, more.front()) != words.end())
-            return told(MHD_HTTP_BAD_REQUEST,
-                        fmt::format("{} does not take that query", found->path));
+            return plain_text(MHD_HTTP_BAD_REQUEST,
+                              fmt::format("{} does not take that query", found->path));
         words.insert(words.end(), more.begin(), more.end());
     }
     if (found->takes_time && std::ranges::find(words, course) == words.end())
@@ -320,15 +329,23 @@ HttpAnswer Page::answer(const HttpRequest &request) {
         const auto files = page_files();
         const auto file = std::ranges::find(files, request.path, &PageFile::path);
         if (file == files.end())
-            return told(MHD_HTTP_NOT_FOUND, "there is no such file");
+            return plain_text(MHD_HTTP_NOT_FOUND, "there is no such file");
         return {.status = MHD_HTTP_OK, .type = file->type.data(), .body = std::string(file->body)};
     };
     HttpAnswer answer = answer_it();
 
     secure(answer);
-    if (may_read(request.origin) && is_our_host(request.host))
+    if (may_read(request.origin) && is_our_host(request.host, access_.hosts))
         answer.headers.emplace_back("Access-Control-Allow-Origin", std::string(request.origin));
     return answer;
+}
+
+std::vector<std::string> hosts_of(const std::filesystem::path &root) {
+    try {
+        return read_policy(policy_files(root)).page.hosts.value_or(std::vector<std::string>());
+    } catch (const PolicyError &) {
+        return {}; // top_of() says it
+    }
 }
 
 std::optional<PageAccess> page_access(const std::filesystem::path &root) {

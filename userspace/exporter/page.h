@@ -28,7 +28,7 @@ struct PageFile {
 /// Made by userspace/web/embed.cmake.
 std::span<const PageFile> page_files();
 
-/// What a command of the tool's did.
+/// Result of a command of the tool's.
 struct Ran {
     int code = 0;
     std::string out;
@@ -38,7 +38,7 @@ struct Ran {
 /// Runs the tool; words: what comes after "umacct".
 using RunTool = std::function<Ran(const std::vector<std::string> &words)>;
 
-/// For whom the page is.
+/// Settings of access to the dashboard.
 struct PageAccess {
     std::string token; ///< asked for over TCP; empty: nothing is served there
     std::vector<std::string> origins;
@@ -53,10 +53,10 @@ public:
     /// whoever asks meanwhile gets it again.
     static constexpr std::chrono::milliseconds least_age{500};
     static constexpr int share = 10;
-    /// So many answers are kept; what is asked of the history differs.
+    /// Number of cached answers; requests for the history differ.
     static constexpr std::size_t most_kept = 16;
-    /// All answers together take no more than half of the time, after so much of it at once:
-    /// metrics are told by the same thread.
+    /// All answers together take no more than half of the time, after a burst of this length:
+    /// the same thread serves the metrics.
     static constexpr std::chrono::milliseconds most_at_once{2000};
 
     Page(PageAccess access, RunTool run, std::function<Clock::time_point()> now = Clock::now);
@@ -71,7 +71,6 @@ private:
         Clock::duration lasts{};
     };
 
-    bool is_our_host(std::string_view host) const;
     bool may_read(std::string_view origin) const;
     /// Why it is refused; empty where it isn't.
     std::optional<HttpAnswer> refusal(const HttpRequest &request) const;
@@ -83,13 +82,16 @@ private:
     PageAccess access_;
     RunTool run_;
     std::function<Clock::time_point()> now_;
-    std::map<std::string, Kept> kept_; ///< by their words
-    Clock::duration spent_{};          ///< on answers, less the time that others had since
-    Clock::time_point counted_;        ///< until when that is so
+    std::map<std::string, Kept> kept_; ///< the key is the command line
+    Clock::duration spent_{};          ///< time for answers, less the time that others had since
+    Clock::time_point counted_;        ///< time of the last change
 };
 
-/// What of the policy below root is for the page; empty where it is off. Throws Error where its
-/// token can't be had, or isn't a secret: then nothing is served.
+/// Returns the names that the policy below root gives this machine, with or without a page.
+std::vector<std::string> hosts_of(const std::filesystem::path &root);
+
+/// Returns the access that the policy below root gives; empty if the dashboard is off. Throws Error
+/// if its token can't be read, or isn't a secret: nothing is served then.
 std::optional<PageAccess> page_access(const std::filesystem::path &root);
 
 } // namespace umacct

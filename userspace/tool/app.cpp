@@ -2,17 +2,20 @@
 #include "tool/app.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
 #include "lib/json.h"
 #include "lib/text.h"
+#include "lib/units.h"
 #include "tool/exit_code.h"
 #include "tool/words.h"
 
@@ -68,6 +71,25 @@ void print_error(std::ostream &err, const std::string &what, const std::string &
         fmt::print(err, "hint: {}\n", printable(hint));
 }
 
+/// Says in the tool's words what the parser found wrong.
+std::string words_of(const CLI::ParseError &error) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> others{{
+        {": 1 required ", ": "},
+        {" missing", " is missing"},
+        {"Could not convert: ", "not a number: "},
+        {": Value ", ": "},
+        {" not in range ", " is not in the range "},
+        {" not in {", " is none of {"},
+    }};
+    std::string text = error.what();
+
+    for (const auto &[word, ours] : others) {
+        if (const std::size_t at = text.find(word); at != std::string::npos)
+            text.replace(at, word.size(), ours);
+    }
+    return text;
+}
+
 /// "umacct limit --help" for an error made while reading that verb's arguments.
 std::string help_of(const CLI::App &app) {
     const auto verbs = app.get_subcommands();
@@ -99,12 +121,34 @@ std::string nearest(const std::string &word, const std::vector<std::string> &kno
     std::string found;
 
     for (const std::string &each : known) {
+        // A short word with another first letter is another word: "stop" is not "top".
+        if (word.size() <= 4 && !each.starts_with(word.front()))
+            continue;
         if (distance(word, each) < least) {
             least = distance(word, each);
             found = each;
         }
     }
     return found.empty() ? "" : fmt::format("did you mean '{}'? ", found);
+}
+
+/// Returns the verb for a word that other tools have for it; empty if there is none.
+std::string translated(const std::string &word) {
+    static constexpr std::array words{std::pair{"check", "doctor"}, std::pair{"log", "history"},
+                                      std::pair{"stats", "top"}};
+    const auto *const found =
+        std::ranges::find_if(words, [&](const auto &each) { return word == each.first; });
+
+    return found == words.end() ? "" : fmt::format("did you mean '{}'? ", found->second);
+}
+
+/// Returns whether a word is a size with its unit, such as the one in "limit ollama 40G".
+bool is_size(const std::string &word) {
+    try {
+        return parse_size(word) >= 1024;
+    } catch (const Error &) {
+        return false;
+    }
 }
 
 /// A word that the parser has no use for: what it would be, and what it may have been
@@ -123,13 +167,17 @@ void print_extra(std::ostream &err, const CLI::App &app) {
         for (const Verb &verb : verbs())
             known.emplace_back(*verb.summary == '\0' ? "help" : verb.name);
     }
+    std::string meant = parsed.empty() && !option ? translated(extra) : "";
+    if (meant.empty() && !parsed.empty() && at.get_option_no_throw("--hard") != nullptr &&
+        is_size(extra))
+        meant = fmt::format("did you mean '--hard {}'? ", extra);
     print_error(err,
                 fmt::format("{} '{}'",
                             option           ? "there is no option"
                             : parsed.empty() ? "there is no verb"
                                              : "one argument too many:",
                             extra),
-                nearest(extra, known) + help_of(app));
+                (meant.empty() ? nearest(extra, known) : meant) + help_of(app));
 }
 
 /// "help ls" is "ls --help", whatever options stand between them.
@@ -150,6 +198,41 @@ void understand_help(std::vector<std::string> &words) {
         words.insert(verb + 1, "--help");
 }
 
+/// Replaces a verb that other tools have, or that there once was, by the words for it here.
+void understand_others(const Output &output, std::vector<std::string> &words) {
+    struct Other {
+        std::string_view verb;
+        std::vector<std::string> ours;
+        bool was_ours = true;
+    };
+
+    static const std::array others{Other{"status", {}, false},
+                                   Other{"list", {"ls"}, false},
+                                   Other{"events", {"watch"}, false},
+                                   Other{"version", {"--version"}, false},
+                                   Other{"guard", {"show", "guard"}},
+                                   Other{"nvml", {"run", "--nvml"}},
+                                   Other{"observer", {"setup", "observer"}},
+                                   Other{"reclaim", {"preflight", "--fix"}},
+                                   Other{"report", {"history", "--html"}},
+                                   Other{"restore", {"config", "load"}},
+                                   Other{"save", {"config", "save"}}};
+    const auto is_plain = [](const std::string &word) { return !word.starts_with('-'); };
+    auto verb = std::ranges::find_if(words, is_plain);
+
+    if (verb != words.end() && *verb == "help")
+        verb = std::find_if(verb + 1, words.end(), is_plain);
+    const auto *const other =
+        verb == words.end() ? others.end() : std::ranges::find(others, *verb, &Other::verb);
+    if (other == others.end())
+        return;
+    if (other->was_ours)
+        output.note(
+            fmt::format("'umacct {}' is 'umacct {}' now", *verb, fmt::join(other->ours, " ")));
+    verb = words.erase(verb);
+    words.insert(verb, other->ours.begin(), other->ours.end());
+}
+
 int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
                   std::vector<std::string> words) {
     std::ostream &err = session.output.err;
@@ -157,14 +240,14 @@ int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
     understand_help(words);
     auto command = take_command(app, words);
     // The command has all codes from 1 on: ours is one that it hardly has. But who may not
-    // run anything is told so as by every verb, before there is a command.
+    // run anything gets the same error as from every verb, before there is a command.
     const auto code_of = [runs = command.has_value()](Failure failure) {
         return runs && failure != Failure::permission ? exit_of_run : static_cast<int>(failure);
     };
 
     try {
         session.command = std::move(command).value_or(std::vector<std::string>{});
-        std::reverse(words.begin(), words.end()); // as the parser wants them
+        std::reverse(words.begin(), words.end()); // the parser's order
         app.parse(std::move(words));
         session.output.json = asked.json;
 
@@ -179,13 +262,13 @@ int parse_and_run(CLI::App &app, const Asked &asked, Session &session,
         if (!app.get_subcommands().empty())
             app.exit(help, session.output.out, err);
         else
-            make_app(nothing)->exit(help, session.output.out, err); // which lists all verbs
+            make_app(nothing)->exit(help, session.output.out, err); // lists all verbs
         return 0;
     } catch (const CLI::ExtrasError &) {
         print_extra(err, app);
         return code_of(Failure::usage);
     } catch (const CLI::ParseError &error) {
-        print_error(err, error.what(), help_of(app));
+        print_error(err, words_of(error), help_of(app));
         return code_of(Failure::usage);
     } catch (const Error &error) {
         print_error(err, error.what(), error.hint());
@@ -209,6 +292,10 @@ std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> 
     app->get_formatter()->column_width(34);
     app->get_formatter()->label("OPTIONS", "options");
     app->get_formatter()->label("SUBCOMMAND", "VERB");
+    app->get_formatter()->label("Positionals", "Arguments");
+    app->get_formatter()->label("TEXT", "");
+    app->get_formatter()->label("Excludes", "not with");
+    app->set_help_flag("-h,--help", "print this help");
     add_json(*app);
     app->add_flag("-V,--version", asked.version,
                   "print the versions of the tool, the ABI and the module");
@@ -218,7 +305,7 @@ std::unique_ptr<CLI::App> make_app(Asked &asked, const std::vector<std::string> 
 
         CLI::App *verb = app->add_subcommand(row.name, row.summary);
 
-        verb->group(*row.summary == '\0' ? "" : "Verbs");
+        verb->group(row.group);
         verb->footer(""); // not the one from above
         verb->callback([&asked, action = row.add(*verb)] { asked.verb = action; });
         add_json(*verb);
@@ -230,7 +317,9 @@ int run_tool(int argc, const char *const *argv, const Surroundings &surroundings
     try {
         Session session(surroundings);
         Asked asked;
-        const std::vector<std::string> words(argv + 1, argv + argc);
+        std::vector<std::string> words(argv + 1, argv + argc);
+
+        understand_others(session.output, words);
         const std::unique_ptr<CLI::App> app = make_app(asked, &words);
 
         return parse_and_run(*app, asked, session, words);

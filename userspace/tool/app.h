@@ -12,7 +12,7 @@
 
 namespace umacct::tool {
 
-/// What a command line asks for.
+/// Global options of a command line.
 struct Asked {
     bool json = false;
     bool version = false;

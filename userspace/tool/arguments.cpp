@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/arguments.h"
 
+#include <charconv>
+
 #include <CLI/CLI.hpp>
 
+#include "lib/error.h"
 #include "lib/settings.h"
 #include "lib/units.h"
 
@@ -57,12 +60,30 @@ void add_setting_options(CLI::App &verb, SettingOptions &options) {
     });
 }
 
+namespace {
+
+/// A bare number is bytes; one below a page is a size whose unit was forgotten. Throws Error
+/// (usage).
+void check_unit(std::string_view text) {
+    constexpr std::uint64_t page = 4096;
+    std::uint64_t bytes = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+
+    if (error == std::errc() && end == text.data() + text.size() && bytes > 0 && bytes < page)
+        throw Error(Failure::usage, fmt::format("'{}' is {} bytes, less than a page", text, text),
+                    fmt::format("write {}G, {}M or {}K", text, text, text));
+}
+
+} // namespace
+
 std::uint64_t parse_machine_size(std::string_view text, const Machine &machine) {
+    check_unit(text);
     return parse_size_of(text, text.ends_with('%') ? machine.meminfo().total() : 0);
 }
 
-AccountChange parse_settings(const SettingOptions &options, const Machine &machine) {
+PersonChange parse_settings(const SettingOptions &options, const Machine &machine) {
     WrittenSettings written;
+    PersonChange change;
 
     for_each_setting([&]<class Change, class Value, class Neutral>(
                          const Setting<Change, Value, Neutral> &setting) {
@@ -72,22 +93,30 @@ AccountChange parse_settings(const SettingOptions &options, const Machine &machi
                 written.exact.*setting.change = flag->second;
         } else if (const auto text = options.values.find(setting.attribute);
                    text != options.values.end()) {
+            if (text->second == back_word) {
+                change.taken_back.push_back(setting.attribute);
+                return;
+            }
             read_argument(setting.option, text->second, [&](const std::string &value) {
+                if constexpr (std::is_same_v<Value, Limit>)
+                    check_unit(value);
                 written.read(setting, value);
                 return true;
             });
         }
     });
-    return written.on(written.has_shares() ? machine.meminfo().total() : 0);
+    change.asked = written.on(written.has_shares() ? machine.meminfo().total() : 0);
+    return change;
 }
 
 void add_examples(CLI::App &verb, const std::string &lines) {
-    std::string footer = verb.get_footer();
+    std::string more = verb.get_footer();
+    std::string footer = "Examples:\n  ";
 
-    footer += (footer.empty() ? "Examples:\n  " : "\nExamples:\n  ");
+    more.erase(more.find_last_not_of('\n') + 1);
     for (const char c : lines)
         footer += c == '\n' ? "\n  " : std::string(1, c);
-    verb.footer(footer);
+    verb.footer(footer + (more.empty() ? "" : "\n\n" + more));
 }
 
 } // namespace umacct::tool

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 
 #include "lib/error.h"
 #include "lib/machine.h"
+#include "lib/orders/carry_out.h"
 
 namespace CLI {
 class App;
@@ -42,7 +44,7 @@ std::string cannot_set(std::string_view name, std::string_view whose, std::strin
 void request_change(const std::string &whose, const SettingNames &names,
                     const std::function<void()> &change);
 
-/// What arguments are that more than one verb has.
+/// Help of arguments that several verbs share.
 constexpr const char *target_help = "cgroup path, unit, container, pod or pid";
 constexpr const char *subtree_help = "only this cgroup and what is below it";
 
@@ -55,13 +57,16 @@ struct SettingOptions {
 /// An option for each setting that has one: --hard, --soft, --throttle, --view and --no-view.
 void add_setting_options(CLI::App &verb, SettingOptions &options);
 
+/// The value that takes a person's order back.
+constexpr std::string_view back_word = "-";
+
 /// Throws Error (usage) that names the option. A share, such as 50%, is of the machine's memory.
-AccountChange parse_settings(const SettingOptions &options, const Machine &machine);
+PersonChange parse_settings(const SettingOptions &options, const Machine &machine);
 
 /// "8G" or "10%": of the machine's memory. Throws Error (usage).
 std::uint64_t parse_machine_size(std::string_view text, const Machine &machine);
 
-/// Lines below "Examples:" in the verb's help.
+/// Adds lines below "Examples:" to the verb's help, before what is at its end.
 void add_examples(CLI::App &verb, const std::string &lines);
 
 } // namespace umacct::tool

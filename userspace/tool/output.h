@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Where and how a verb prints.
+/// Destination and format of a verb's output.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What one command line works with: the module, the machine, where to print.
+/// Context of one command line: the module, the machine, the output.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ using OpenTerminal = std::function<std::unique_ptr<Terminal>()>;
 struct Surroundings {
     Connection::Connect connect;
     Output output;
-    std::filesystem::path root = "/"; ///< where /sys, /run, /lib and the like are
+    std::filesystem::path root = "/"; ///< the folder of /sys, /run, /lib and the like
     OpenTerminal open_terminal = {};
-    Connection::Connect observe = {}; ///< who answers where the module isn't loaded
+    Connection::Connect observe = {}; ///< source of figures without the module
     /// The same to a command that goes on for a while: for as long as it is kept
     Connection::Connect observe_meanwhile = {};
 };
@@ -44,8 +44,9 @@ struct Session {
     /// answers.
     Module &module() { return connection.module(); }
 
-    /// This command goes on for a while, and what is allocated meanwhile is what it is about: where
-    /// nobody counts, it is counted for as long as the command runs. Before the first module().
+    /// Called by a command that shows what is allocated while it runs: where
+    /// neither the module nor the observer counts, one does for as long as the command runs. Before
+    /// the first module().
     void count_meanwhile() {
         if (observe_meanwhile)
             connection.set_otherwise(observe_meanwhile);

@@ -11,6 +11,9 @@
 
 #include "lib/machine.h"
 #include "lib/module/module.h"
+#include "lib/orders/carry_out.h"
+#include "lib/policy/policy.h"
+#include "tool/machine_order.h"
 #include "tool/output.h"
 #include "tool/print/columns.h"
 
@@ -32,38 +35,70 @@ struct ModeOptions {
 /// TARGET and MODE, and what every list takes. whose, modes: their help.
 void add_mode_options(CLI::App &verb, ModeOptions &options, const char *whose, const char *modes);
 
-/// What of accounts such a verb lists.
+/// Selection of accounts for a verb's list.
 struct AccountList {
     bool (*worth)(const Account &account); ///< one of all accounts
-    std::vector<std::string_view> columns; ///< without -o
-    const char *none = "";                 ///< to say where there are none
-    std::string head = {};                 ///< to say before them, unless --no-header is given
-    Json members = Json::object();         ///< of the document, before them
-    bool binders = false;                  ///< in JSON, too: the paths of whose limit binds
+    std::vector<std::string_view> columns; ///< the usual ones, without -o
+    const char *none = "";                 ///< the text if there are none
+    std::string head = {};                 ///< the text before them, unless --no-header is given
+    Json members = Json::object();         ///< members of the document, before them
+    bool reasons = false; ///< why each has what it has, too, and in JSON whose limit binds
 };
 
 /// Lists the target, or all accounts that are worth it; always 0.
 int list_accounts(Session &session, const std::optional<std::string> &target,
                   const ListOptions &options, const AccountList &list);
 
-/// What clears any setting.
+/// The word that clears any setting.
 constexpr std::string_view none_word = "none";
-/// What TARGET is for the machine's own settings; a cgroup of that name is "path:/machine".
+/// TARGET of the machine's own settings; a cgroup of that name is "path:/machine".
 constexpr std::string_view machine_word = "machine";
-/// What errors call the machine.
-constexpr const char *machine_itself = "the machine";
-
 /// Understands TARGET, of which settings are to be changed. Throws Error (usage) where it is the
 /// root by something else than "/", such as an empty variable of a script.
 Target resolve_to_change(const Machine &machine, const std::string &target);
 
-/// Sets it; an error names the target and the setting.
-Enforcement set_account(Module &module, const Target &target, const AccountChange &change);
-Enforcement set_machine(Module &module, const MachineChange &change);
+/// Returns the owner as umacctd knows it: names of users' own containers are in their homes, where
+/// it does not look.
+std::optional<Owner> owner_for_daemon(const Machine &machine, const std::string &path);
 
-/// Sets it, and prints every setting that was asked for, before and after. Returns the
-/// exit code.
-int change_account(Session &session, const Target &target, const AccountChange &change);
+/// The orders of cgroups, by the policy in force; a policy that is wrong has none.
+class OrderReader {
+public:
+    explicit OrderReader(const Machine &machine);
+
+    RuleOrder rule(const std::string &path) const;
+    Orders of(const std::string &path) const;
+
+private:
+    const Machine &machine_;
+    Policy policy_;
+    std::uint64_t total_;
+};
+
+/// Returns a line for each setting that an account has or an order asks for: "hard 40.00 GiB, by
+/// rule "people", /etc/umacct.toml:12".
+std::vector<std::string> reasons_of(const Orders &orders, const Account &now, bool sees_all);
+/// The same as JSON.
+Json reasons_json(const Orders &orders, const Account &now, bool sees_all);
+
+/// Keeps a person's order, and carries it out; an error names the target and the setting. rule: by
+/// the policy in force, unless it is given.
+Carried carry_out(Session &session, const Target &target, const PersonChange &change,
+                  std::optional<RuleOrder> rule = {});
+
+/// The same, and prints every setting that was asked for, before and after. Returns the exit code.
+int change_account(Session &session, const Target &target, const PersonChange &change,
+                   std::optional<RuleOrder> rule = {});
+
+/// Prints what was set, before and after. Returns the exit code.
+int report_change(Session &session, const Target &target, const Account &before,
+                  const Carried &carried);
+
+/// Says until when the change holds, and what of it does not hold against another order.
+void note_orders(Session &session, const Carried &carried, const PersonChange &change);
+
+/// The same of the machine.
+void note_machine(const Output &output, const MachineChanged &changed);
 
 /// Prints what was asked for, before and after.
 void print_changes(Session &session, const Target &target, const AccountChange &before,

@@ -24,8 +24,7 @@ std::optional<std::vector<std::string>> take_command(const CLI::App &app,
                                                      std::vector<std::string> &words) {
     const std::size_t verb = first_plain(words, 0, nullptr);
 
-    if (verb == words.size() ||
-        (words[verb] != "run" && words[verb] != "nvml" && words[verb] != "complete"))
+    if (verb == words.size() || (words[verb] != "run" && words[verb] != "complete"))
         return std::nullopt;
 
     const std::size_t at = first_plain(words, verb + 1, app.get_subcommand(words[verb]));

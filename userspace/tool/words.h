@@ -19,9 +19,9 @@ namespace umacct::tool {
 /// value is missing. verb: null for what stands before one.
 std::size_t first_plain(std::span<const std::string> words, std::size_t from, const CLI::App *verb);
 
-/// Of a command line with "run", or "complete": takes the words out of it that are
-/// another program's, from the first that is no option of ours. The parser never sees
-/// them, so that it can't take one for its own, or change it. Empty for another verb.
+/// Splits a command line with "run", or "complete": removes the words that are another program's,
+/// from the first that is no option of ours, so that the parser can't misread or change them. Empty
+/// for another verb.
 std::optional<std::vector<std::string>> take_command(const CLI::App &app,
                                                      std::vector<std::string> &words);
 

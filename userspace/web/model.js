@@ -4,22 +4,22 @@
 'use strict';
 
 const poll_ms = 1000; // how often, where an answer takes no time
-const most_share = 5; // of the time no more than a fifth is for asking and reading
+const most_share = 5; // share of the time for requests, at most a fifth
 const patience_ms = 15000;
 
 let token = '';
 let paused = false;
-let accounts = []; // as they came: a tree, parents first
-let nodes = []; // of each: { account, depth, parent, children, at, of }
+let accounts = []; // tree in the order of the answer, parents first
+let nodes = []; // each is { account, depth, parent, children, at, of }
 let visible = []; // indices of those that are shown
-let places = new Map(); // of each visible one, by its id
+let places = new Map(); // visible nodes, by id
 const closed = new Set();
 let filter = '';
 let scale = 1;
 let view = { first: 0, count: 0 };
 let active = null; // the id of the row that has the focus, or would
-let course = null; // what of the history is shown: { boot, since, until, points }
-let courses = 0; // so many were asked for
+let course = null; // the shown history: { boot, since, until, points }
+let courses = 0; // number of requests
 
 class Refused extends Error {
 	constructor(answer, message) {
@@ -84,8 +84,8 @@ function take_accounts(list) {
 	lay_out();
 }
 
-// Which are shown: those that fit the filter, and what is above them; without one, all that no
-// closed one is above of.
+// Selects the visible nodes: those that match the filter, and their ancestors; without a filter,
+// all except those below a closed one.
 function lay_out() {
 	const wanted = filter.toLowerCase();
 
@@ -214,7 +214,8 @@ async function ask_course() {
 // --- again and again ----------------------------------------------------------------
 
 function tell_trouble(of, error) {
-	postMessage({ what: 'trouble', of, status: error.status ?? 0, text: error.message });
+	postMessage({ what: 'trouble', of, status: error.status ?? 0, text: error.message,
+		with_token: token !== '' });
 }
 
 async function repeat(of, each) {

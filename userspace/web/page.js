@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is on the screen. Figures come from model.js, which asks for them.
+// Draws the screen. model.js requests the figures.
 'use strict';
 
 (() => {
@@ -14,14 +14,14 @@ const model = new Worker('model.js');
 
 // --- words for numbers ------------------------------------------------------------
 
-// As umacct prints them.
+// Formats a size as umacct does.
 function size(bytes) {
 	const units = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]];
 
 	if (bytes < 0)
 		return `-${size(-bytes)}`;
 	for (const [unit, of] of units) {
-		// In parts, so that it is exact.
+		// Exact, as it is computed in parts.
 		const hundredths = Math.floor(bytes / of) * 100 +
 			Math.floor(((bytes % of) * 100 + of / 2) / of);
 
@@ -35,7 +35,7 @@ const limit = (bytes) => (bytes === null ? 'max' : size(bytes));
 const known = (bytes) => (bytes === null ? '-' : size(bytes));
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
-// What a tenant chose the name of may have anything in it.
+// Names that a tenant chose may contain anything.
 const printable = (text) =>
 	text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
@@ -75,7 +75,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 // --- where the memory is ------------------------------------------------------------
 
-// In the order and with the colours of umacct audit.
+// Same order and colours as umacct audit.
 const parts = [
 	['free', 'free', '#e8ece8'],
 	['free_lists', 'free, in per-CPU lists', '#dbe2db'],
@@ -93,9 +93,9 @@ const parts = [
 	['cma', "devices' memory (CMA)", '#b088b0'],
 	['other_gpu', 'other GPU drivers', '#987098'],
 	['driver_charged', 'driver: charged', '#e8a860'],
-	['driver_uncharged', 'driver: uncharged', '#d04040'],
-	['driver_own', 'driver: its own', '#a02828'],
-	['driver_pools', 'driver: its pools', '#c88080'],
+	['driver_uncharged', 'driver: uncharged', '#c8742c'],
+	['driver_own', 'driver: its own', '#8f4f1c'],
+	['driver_pools', 'driver: its pools', '#dcb48c'],
 	['unexplained', 'unexplained', '#888888'],
 ];
 
@@ -134,7 +134,8 @@ function pick(key) {
 function show_audit(audit) {
 	const machine = audit.machine;
 	const said = [];
-	// Where counters overlap, the last part is below zero, and the others are more than there is.
+	// Overlapping counters make the last part negative, and the sum of the others exceed the
+	// total.
 	const sum = Math.max(machine.total_bytes, parts.reduce(
 		(all, [key]) => all + Math.max(0, machine[`${key}_bytes`] ?? 0), 0));
 
@@ -162,7 +163,63 @@ function show_audit(audit) {
 	$('bar').dataset.time = audit.time;
 }
 
+// --- who has it ---------------------------------------------------------------------
+
+const colours = new Map(); // each owner keeps its own as long as the page is open
+const most_colours = 7;
+const most_owners = 5;
+
+// The same in the bar, the list and the plot.
+function colour_of(path) {
+	if (!colours.has(path) && colours.size < most_colours)
+		colours.set(path, `--a${colours.size}`);
+	return colours.get(path) ?? '--others';
+}
+
+function show_owners(machine) {
+	const first = machine.owners[0];
+	const rest = machine.complete ? 'the rest: kernel, driver' : 'not visible to you, kernel';
+	const shown = machine.owners.slice(0, most_owners);
+	const more = machine.owners.slice(most_owners);
+	const sum = (owners) => owners.reduce((all, owner) => all + owner.total_bytes, 0);
+	const all = [
+		...shown.map((owner) => [printable(owner.name), owner.total_bytes, colour_of(owner.path),
+			limit(owner.effective_bytes)]),
+		...(more.length > 0 ? [[`${more.length} more`, sum(more), '--others', '']] : []),
+		[rest, machine.rest_bytes, '--rest', ''],
+	];
+
+	say($('left'), `${size(machine.available_bytes)} of ${size(machine.total_bytes)} available` +
+		(machine.short && first !== undefined
+			? `: ${printable(first.name)} has ${size(first.total_bytes)}` : ''));
+	$('left').classList.toggle('bad', machine.short);
+	$('owners-bar').setAttribute('aria-label', `A bar of ${size(machine.total_bytes)}: ` +
+		all.map(([name, bytes]) => `${name} ${size(bytes)}`).join(', '));
+	$('owners-bar').replaceChildren(...all.map(([name, bytes, background]) => {
+		const segment = make('span');
+
+		segment.style.width = `${100 * bytes / machine.total_bytes}%`;
+		segment.style.background = `var(${background})`;
+		segment.title = `${name}: ${size(bytes)}`;
+		if (bytes > machine.total_bytes / 12)
+			segment.append(make('b', name));
+		return segment;
+	}));
+	$('owners').tBodies[0].replaceChildren(...all.map(([name, bytes, background, bound]) => {
+		const row = make('tr');
+		const cell = make('td');
+		const swatch = make('span', undefined, 'swatch');
+
+		swatch.style.background = `var(${background})`;
+		cell.append(swatch, name);
+		row.append(cell, make('td', size(bytes), 'n'),
+			make('td', percent(bytes / machine.total_bytes), 'n'), make('td', bound, 'n'));
+		return row;
+	}));
+}
+
 function show_summary(summary) {
+	show_owners(summary.machine);
 	const driver = summary.driver_state === 'absent' ? 'driver not loaded'
 		: `driver ${printable(summary.driver_version)} ${summary.driver_state}`;
 
@@ -200,12 +257,13 @@ function show_trouble(message) {
 		$('ask-token').hidden = false;
 		$('token').focus();
 	}
-	trouble(message.of, unauthorised ? 'The token is missing, or wrong.' : message.text);
+	trouble(message.of, !unauthorised ? message.text
+		: message.with_token ? 'That is not the token.' : 'The dashboard takes a token here.');
 }
 
 // --- the tree of accounts -------------------------------------------------------------
 
-const shown_rows = new Map(); // by the account's id
+const shown_rows = new Map(); // the key is the account's id
 const spare = []; // rows that show nothing just now
 const space = make('div');
 let window_first = -1;
@@ -388,9 +446,9 @@ let span = 3600; // seconds before the end; or null where a time was chosen
 let chosen = null; // { since, until } in seconds
 let history = null;
 let plot = null;
-let moment = null; // that was chosen, in ms; or null for the last one
-let time_shown = null; // by the plot
-let drawn = ''; // what the plot was made for
+let moment = null; // selected moment in ms; null for the last one
+let time_shown = null; // the plot's time
+let drawn = ''; // key of the drawn plot
 let refresh = 0;
 
 function ask_course() {
@@ -425,7 +483,7 @@ function choose(since, until) {
 	ask_course();
 }
 
-// What is shown now, in seconds.
+// Returns the shown time, in seconds.
 function shown_time() {
 	if (chosen !== null)
 		return chosen;
@@ -440,13 +498,11 @@ function press(button) {
 
 // Each band's variable of the style sheet.
 function colours_of(bands) {
-	let accounts = 0;
-
-	return bands.map((band) => (band.kind === 'account' ? `--a${accounts++}` : `--${band.kind}`));
+	return bands.map((band) => (band.kind === 'account' ? colour_of(band.path) : `--${band.kind}`));
 }
 
 const event_kind = (type) =>
-	(type.endsWith('_refused') || type.endsWith('failed') ? 'bad'
+	(type.endsWith('_refused') || type.endsWith('failed') || type.startsWith('killed') ? 'bad'
 		: type.startsWith('guard') ? 'step' : 'note');
 
 const event_text = (event) => (event.text !== '' ? event.text
@@ -490,6 +546,9 @@ function draw_events(u) {
 	const width = devicePixelRatio;
 
 	context.save();
+	context.beginPath();
+	context.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+	context.clip();
 	context.lineWidth = width;
 	context.setLineDash([]);
 	for (const event of history.events.slice(-most_events)) {
@@ -527,7 +586,7 @@ function draw_plot() {
 
 	from_plot = from;
 	time_shown = shown_time();
-	// What is under the pointer stays there.
+	// Updated in place, so that the part under the pointer stays.
 	if (plot !== null && drawn === wanted) {
 		plot.setData(data);
 		return;
@@ -542,7 +601,7 @@ function draw_plot() {
 		step *= 2;
 	const options = {
 		...plot_size(),
-		padding: [8, 12, 0, 0],
+		padding: [8, 28, 0, 0], // half of a time is beside the last mark
 		legend: { show: false },
 		cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
 		scales: {
@@ -565,7 +624,7 @@ function draw_plot() {
 		series: [{}, ...names.map((name) => ({
 			stroke: colour(name), width: 1, fill: colour(name), points: { show: false },
 		})), { stroke: colour('--bad'), width: 1.5, dash: [6, 4], points: { show: false } }],
-		// What is below a band is not the band's.
+		// A band ends at the one below.
 		bands: course.bands.slice(1).map((_, n) => ({ series: [n + 2, n + 1] })),
 		hooks: {
 			draw: [draw_events],
@@ -586,7 +645,7 @@ function draw_plot() {
 	plot = new uPlot(options, data, $('plot'));
 }
 
-// Of the moment that the pointer or the slider is at; null: of the last one.
+// Shows the moment at the pointer or the slider; null: the last one.
 function show_moment(at) {
 	const course = history.course;
 	const last = course.times_ms.length - 1;
@@ -643,9 +702,9 @@ function show_tables() {
 			const row = make('tr');
 
 			row.append(make('td', name_of(account)));
-			for (const text of [size(account.held_bytes),
-				(account.grown_bytes < 0 ? '' : '+') + size(account.grown_bytes),
-				size(account.most_bytes), size(account.usage_bytes), limit(account.hard_bytes),
+			for (const text of [size(account.total_bytes),
+				(account.total_grown_bytes < 0 ? '' : '+') + size(account.total_grown_bytes),
+				size(account.total_most_bytes), size(account.usage_bytes), limit(account.hard_bytes),
 				String(refused.get(account.path) ?? 0)])
 				row.append(make('td', text, 'n'));
 			return row;
@@ -654,8 +713,8 @@ function show_tables() {
 		const row = make('tr');
 
 		row.append(make('td', clock(Date.parse(event.time))),
-			make('td', printable(event.type), event_kind(event.type)),
-			make('td', event.path === null ? 'the machine' : printable(event.path)),
+			make('td', printable(event.type).replaceAll('_', ' '), event_kind(event.type)),
+			make('td', printable(event.owner_name ?? event.path ?? 'the machine')),
 			make('td', printable(event_text(event)) +
 				(event.pid === 0 ? '' : `, pid ${event.pid} (${printable(event.comm)})`) +
 				(event.count > 1 ? `, the last of ${event.count}` : '')));
@@ -675,7 +734,7 @@ function show_boots() {
 		options[options.length - 1].remove();
 	boots.slice().reverse().forEach((each, back) => {
 		const option = options[back] ?? $('boot').appendChild(make('option'));
-		const text = back === 0 && has_current ? 'this one'
+		const text = back === 0 && has_current ? 'current'
 			: `until ${clock(Date.parse(each.last))}${each.ended === null ? ', no clean end' : ''}`;
 
 		option.value = String(back === 0 || has_current ? back : back + 1);
@@ -768,7 +827,7 @@ function start_history() {
 
 // --- colours and the token ---------------------------------------------------------------
 
-const themes = { system: 'as the system', light: 'light', dark: 'dark' };
+const themes = { system: 'system', light: 'light', dark: 'dark' };
 const prefers_dark = matchMedia('(prefers-color-scheme: dark)');
 let theme = 'system';
 
@@ -811,7 +870,8 @@ function start_theme() {
 	show_theme();
 }
 
-// From the address, which the server never sees of it: http://127.0.0.1:9752/#token=...
+// Takes the token from the address, in a part that browsers don't send:
+// http://127.0.0.1:9752/#token=...
 function take_token() {
 	const given = new URLSearchParams(location.hash.slice(1)).get('token');
 
@@ -830,6 +890,8 @@ function start_token() {
 		event.preventDefault();
 		keep(() => sessionStorage, 'token', given);
 		$('ask-token').hidden = true;
+		troubles.clear(); // they were about the one before
+		$('troubles').replaceChildren();
 		model.postMessage({ what: 'token', token: given });
 	});
 }

@@ -19,7 +19,6 @@
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
-#include "tool/audit/svg.h"
 #include "tool/print/holders.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
@@ -31,30 +30,31 @@ namespace umacct::tool {
 namespace {
 
 constexpr std::uint64_t least_slack = 4ULL << 20;
-constexpr std::uint64_t stock_pages = 64; ///< what one CPU may hold back from memory.stat
-constexpr int bar_width = 72;             ///< on a wide terminal, and where there is none
+constexpr std::uint64_t stock_pages = 64; ///< largest amount that one CPU holds back from
+                                          ///< memory.stat
+constexpr int bar_width = 72;             ///< used on a wide terminal, and without one
 
 struct AuditOptions {
     std::optional<std::string> target;
     bool machine = false; ///< alone
     std::optional<std::string> diff;
-    std::optional<std::string> svg;
 };
 
 struct Audit {
     Statement machine;
     std::uint64_t pinned = 0;
-    std::uint64_t huge_free = 0; ///< of the huge pages that are set aside
+    std::uint64_t huge_free = 0; ///< free ones of the reserved huge pages
     std::uint64_t cma_total = 0;
     std::uint64_t cma_free = 0;
-    bool cma_known = true;                 ///< what of them devices have
-    std::uint64_t kept = 0;                ///< by guarantees, of what is available
-    std::optional<std::uint64_t> since_ns; ///< where the observer counts: since when
+    bool cma_known = true;                 ///< false: the kernel does not count the devices' part
+    std::uint64_t kept = 0;                ///< guaranteed part of the available memory
+    std::optional<std::uint64_t> since_ns; ///< set for the observer: time at which its counting
+                                           ///< began
     SlabBookkeeping in_slab;
     std::optional<std::uint64_t> in_vmalloc; ///< bytes of the driver's bookkeeping
     bool page_pools = false;
-    std::vector<CgroupStatement> cgroups;                 ///< by path
-    std::vector<std::optional<HoldingProcess>> processes; ///< of each of them
+    std::vector<CgroupStatement> cgroups;                 ///< sorted by path
+    std::vector<std::optional<HoldingProcess>> processes; ///< one for each of them
     std::vector<SharedFile> files;
 };
 
@@ -163,7 +163,7 @@ Json number_or_null(const std::optional<std::uint64_t> &number) {
     return number ? Json(*number) : Json(nullptr);
 }
 
-/// As key_of() has it.
+/// Same form as key_of().
 constexpr const char *pools_key = "driver_pools_bytes";
 
 std::string key_of(const PartForm &form) {
@@ -194,7 +194,7 @@ Json available_json(const AvailableStatement &it) {
             {"locked_file_bytes", it.locked_file}};
 }
 
-/// What each part takes that isn't available.
+/// Returns each part's share of the memory that isn't available.
 Json taken_json(const Statement &machine) {
     Json json = {{"total_bytes", static_cast<std::int64_t>(machine.total) -
                                      static_cast<std::int64_t>(machine.available.available)}};
@@ -266,7 +266,7 @@ std::optional<std::int64_t> number_of(const Json &object, const std::string &key
                : std::nullopt;
 }
 
-/// As far as a number goes: what a file says may be anything.
+/// Subtracts with saturation: a file may contain any number.
 std::int64_t difference(std::int64_t later, std::int64_t earlier) {
     std::int64_t result = 0;
 
@@ -282,7 +282,7 @@ Json read_earlier(const std::string &file) {
         throw Error(Failure::failed,
                     fmt::format("--diff: cannot read '{}': {}", file,
                                 std::generic_category().message(errno)),
-                    "it takes a file that 'umacct audit --json' wrote");
+                    "give a file that 'umacct audit --json' wrote");
 
     Json earlier = Json::parse(text, nullptr, false);
     const bool is_audit = earlier.is_object() && number_of(earlier, "schema") == json_schema &&
@@ -291,7 +291,7 @@ Json read_earlier(const std::string &file) {
     if (!is_audit)
         throw Error(Failure::failed,
                     fmt::format("--diff: '{}' is no audit of schema {}", file, json_schema),
-                    "it takes a file that 'umacct audit --json' wrote");
+                    "give a file that 'umacct audit --json' wrote");
     return earlier;
 }
 
@@ -319,8 +319,8 @@ Json difference(const Json &later, const Json &earlier, const Json &keys) {
     return result;
 }
 
-/// Where MemAvailable went: by how much each part took more of it. Null where the earlier audit
-/// doesn't have it.
+/// Returns the change of MemAvailable by parts: how much more each of them takes. Null if the
+/// earlier audit lacks them.
 Json available_difference(const Json &later, const Json &earlier) {
     const auto fell = [](const Json &audit) { return number_of(audit, "available_bytes"); };
     const auto rest = [](const Json &audit) {
@@ -333,7 +333,7 @@ Json available_difference(const Json &later, const Json &earlier) {
         return nullptr;
     const Json taken = difference(later["taken"], earlier["taken"], later["taken"]);
     const std::int64_t change = difference(*fell(later), *fell(earlier));
-    // What isn't known of it: no counter has it, or it was read at another moment.
+    // The unaccounted part: no counter has it, or it was read at another moment.
     const auto magnitude = [](std::int64_t bytes) { return std::abs(static_cast<double>(bytes)); };
     const double unknown =
         magnitude(number_of(taken, key_of(form_of(Part::unexplained))).value_or(0)) +
@@ -344,7 +344,8 @@ Json available_difference(const Json &later, const Json &earlier) {
     return {{"change_bytes", change}, {"accounted_percent", accounted}, {"taken", taken}};
 }
 
-/// Of whole audits; a cgroup that is in one of them only counts as nothing in the other.
+/// Returns the difference of whole audits; a cgroup that is in one of them only counts as nothing
+/// in the other.
 Json audit_difference(const Json &later, const Json &earlier) {
     const Json figures = figures_json({});
     Json machine = difference(later["machine"], earlier["machine"], later["machine"]);
@@ -392,7 +393,7 @@ std::string bar_of(const Statement &machine, std::size_t width) {
     return bar;
 }
 
-/// What makes MemAvailable, and what of memory that looks available isn't in it.
+/// Prints the composition of MemAvailable, and memory that looks available but isn't in it.
 void print_available(const Output &output, const Audit &audit) {
     const AvailableStatement &it = audit.machine.available;
     const auto less = [](std::uint64_t bytes, const char *why) {
@@ -410,7 +411,7 @@ void print_available(const Output &output, const Audit &audit) {
                    "system in memory, or secret\n",
                    format_size(it.locked_file));
     if (audit.machine[Part::hugetlb] > 0)
-        fmt::print(output.out, "  Not in it: huge pages, {} of which nobody uses\n",
+        fmt::print(output.out, "  Not in it: huge pages, {} of them unused\n",
                    format_size(audit.huge_free));
     if (audit.cma_total > 0)
         fmt::print(output.out, "  Free memory has {} of CMA areas, of {}: not for the driver{}\n",
@@ -456,7 +457,7 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
                size_or_unknown(audit.in_vmalloc));
     if (is_least)
         fmt::print(output.out, "  Its notes of each page have no slab cache of their own here: "
-                               "they can't be told apart.\n");
+                               "they can't be separated.\n");
     if (!audit.machine.pools_known)
         fmt::print(output.out, "  What the driver keeps in its pools can't be asked: it is in "
                                "unexplained.\n");
@@ -467,7 +468,7 @@ void print_machine(const Output &output, const Audit &audit, const std::optional
                    format_clock(*audit.since_ns));
 }
 
-/// After an empty line, where there is something.
+/// Prints an empty line and the table, unless it is empty.
 void print_below(const Output &output, const Table &table) {
     if (table.empty())
         return;
@@ -476,9 +477,18 @@ void print_below(const Output &output, const Table &table) {
 }
 
 void print_cgroups(const Machine &machine, const Output &output, const Audit &audit) {
-    Table table({left("CGROUP"), right("CURRENT"), right("ANON"), right("FILE"), right("KERNEL"),
-                 right("OTHER"), right("DRIVER"), right("ONCE"), right("TWICE"), right("UNSEEN"),
-                 right("MANAGED"), left("VERDICT")});
+    Table table({left("CGROUP"),
+                 right("CURRENT"),
+                 right("ANON"),
+                 right("FILE"),
+                 right("KERNEL"),
+                 right("OTHER"),
+                 right("DRIVER"),
+                 right("ONCE"),
+                 right("TWICE"),
+                 right("UNSEEN"),
+                 right("MANAGED"),
+                 {"VERDICT", Align::left, true}});
 
     for (const CgroupStatement &statement : audit.cgroups) {
         const auto kernels = [&](const std::string &figure) {
@@ -537,28 +547,7 @@ void print_changes(const Machine &machine, const Output &output, const Json &cha
         print_where_it_went(output, change["available"]);
 }
 
-/// "-" is standard output.
-void write_svg(const Machine &machine, const Output &output, const std::string &file,
-               const Audit &audit) {
-    if (file == "-") {
-        print_svg(output.out, machine.owners(), audit.machine, audit.cgroups);
-        return;
-    }
-    std::ofstream out(file);
-    print_svg(out, machine.owners(), audit.machine, audit.cgroups);
-    if (!out.flush())
-        throw Error(Failure::failed,
-                    fmt::format("--svg: cannot write '{}': {}", file,
-                                std::generic_category().message(errno)),
-                    "name a file in a directory that you may write to");
-}
-
 int make(Module &module, const Machine &machine, Output &output, const AuditOptions &options) {
-    const bool svg_only = options.svg == std::optional<std::string>("-");
-
-    if (svg_only && output.json)
-        throw Error(Failure::usage, "--svg: standard output has the JSON already",
-                    "name a file, or leave --json out");
     const std::optional<Json> earlier =
         options.diff ? std::optional(read_earlier(*options.diff)) : std::nullopt;
     const Audit made = make_audit(module, machine, output, options);
@@ -566,10 +555,6 @@ int make(Module &module, const Machine &machine, Output &output, const AuditOpti
     const std::optional<Json> change =
         earlier ? std::optional(audit_difference(json, *earlier)) : std::nullopt;
 
-    if (options.svg)
-        write_svg(machine, output, *options.svg, made);
-    if (svg_only)
-        return 0;
     if (output.json) {
         if (change)
             json["diff"] = *change;
@@ -596,13 +581,11 @@ Action add_audit(CLI::App &verb) {
                   "the machine alone, without its cgroups and files: that takes less time")
         ->excludes(target)
         ->excludes(diff);
-    verb.add_option("--svg", options->svg, "draw it into FILE too; - is standard output")
-        ->type_name("FILE");
     verb.footer("Verdicts: blind (memory.current doesn't see all of the driver's memory), charged\n"
                 "(it sees all, once), doubled (some is counted twice), none (there is none).\n");
     add_examples(verb, "umacct audit\n"
                        "umacct audit --json > before.json    and later:\n"
-                       "umacct audit --diff before.json --svg now.svg\n"
+                       "umacct audit --diff before.json\n"
                        "umacct audit ollama.service");
     return [options](Session &session) {
         return make(session.module(), session.machine, session.output, *options);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/arithmetic.h"
+#include "lib/memory/zones.h"
 
 namespace umacct {
 
@@ -19,7 +20,7 @@ namespace {
 /// A share of the usage that other kernel pages (pipes, rings) may make up.
 constexpr std::uint64_t usage_per_slack = 64;
 
-/// At its beginning; 0 without one.
+/// Parses a number at the beginning; 0 without one.
 std::uint64_t number_in(std::string_view text) {
     std::uint64_t number = 0;
 
@@ -34,11 +35,13 @@ void judge(CgroupStatement &statement, std::uint64_t slack) {
     const std::uint64_t pages = account.usage - account.metadata;
     const std::uint64_t off = std::max(counted, account.charged) - //
                               std::min(counted, account.charged);
-    // Without memory.stat there is only the module's word.
+    // The module's figure is all there is without memory.stat.
     const std::uint64_t has = !statement.current || off <= slack ? account.charged : counted;
     const std::uint64_t seen = std::min(has, pages);
+    // Metadata is charged in addition while charging is on.
+    const std::uint64_t beside = std::min(has - seen, account.metadata);
 
-    statement.twice = std::min(has - seen, seen);
+    statement.twice = std::min(has - seen - beside, seen);
     statement.once = seen - statement.twice;
     statement.unseen = account.usage - seen;
     if (pages == 0)
@@ -98,9 +101,9 @@ const std::array<PartForm, part_count> &part_forms() {
         PartForm{Part::cma, "cma", 'm', "devices' memory (CMA)", "#b088b0"},
         PartForm{Part::other_gpu, "other_gpu", 'g', "other GPU drivers", "#987098"},
         PartForm{Part::driver_charged, "driver_charged", 'C', "driver: charged", "#e8a860"},
-        PartForm{Part::driver_uncharged, "driver_uncharged", 'U', "driver: uncharged", "#d04040"},
-        PartForm{Part::driver_own, "driver_own", 'D', "driver: its own", "#a02828"},
-        PartForm{Part::driver_pools, "driver_pools", 'P', "driver: its pools", "#c88080"},
+        PartForm{Part::driver_uncharged, "driver_uncharged", 'U', "driver: uncharged", "#c8742c"},
+        PartForm{Part::driver_own, "driver_own", 'D', "driver: its own", "#8f4f1c"},
+        PartForm{Part::driver_pools, "driver_pools", 'P', "driver: its pools", "#dcb48c"},
         PartForm{Part::unexplained, "unexplained", '?', "unexplained", "#888888"},
     };
 
@@ -113,7 +116,7 @@ std::int64_t as_signed(std::uint64_t bytes) {
     return static_cast<std::int64_t>(bytes);
 }
 
-/// As si_mem_available() of the kernel's mm/show_mem.c reckons.
+/// The formula is that of si_mem_available() in the kernel's mm/show_mem.c.
 AvailableStatement available_statement(const Meminfo &memory, const Watermarks &watermarks) {
     AvailableStatement it{.available = memory.available(),
                           .free = memory.free(),
@@ -147,10 +150,25 @@ std::int64_t Statement::taken(Part part) const {
     case Part::slab:
         return whole - as_signed(available.slab) + as_signed(available.slab_kept);
     case Part::kernel_other:
-        return whole - as_signed(available.other);
+        return whole - as_signed(available.other - available.pools);
+    case Part::driver_pools:
+        return whole - as_signed(available.pools);
     default:
         return whole;
     }
+}
+
+Statement machine_statement(const Machine &machine, const Meminfo &memory, const Status &status) {
+    std::ifstream zoneinfo(machine.proc() / "zoneinfo");
+    std::ifstream vmstat(machine.proc() / "vmstat");
+    const Watermarks watermarks = Watermarks::read(zoneinfo, page_size());
+    const auto devices = pages_of_devices(machine.root() / "sys/kernel/mm/cma");
+
+    return machine_statement(memory, watermarks,
+                             {.free_lists = watermarks.free_lists,
+                              .zspages = VmCounters::read(vmstat).zspages * page_size(),
+                              .cma = devices.value_or(0) * page_size()},
+                             status);
 }
 
 Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
@@ -159,6 +177,7 @@ Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
     const auto set = [&](Part part, std::uint64_t bytes) { statement[part] = as_signed(bytes); };
 
     statement.available = available_statement(memory, watermarks);
+    statement.available.pools = std::min(statement.available.other, status.pools.value_or(0));
     set(Part::free, memory.free());
     set(Part::free_lists, beside.free_lists);
     // Cached has shared memory (tmpfs, shm) in it.
@@ -173,8 +192,7 @@ Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
     // Stacks are mapped by vmalloc, which counts them too.
     set(Part::vmalloc, without(memory.bytes("VmallocUsed"), memory.bytes("KernelStack")));
     set(Part::percpu, memory.bytes("Percpu"));
-    // KReclaimable is slab and what drivers declare. NVIDIA's doesn't declare its pools.
-    set(Part::kernel_other, without(memory.bytes("KReclaimable"), memory.bytes("SReclaimable")) +
+    set(Part::kernel_other, statement.available.other - statement.available.pools +
                                 memory.bytes("Bounce") + memory.bytes("WritebackTmp") +
                                 memory.bytes("Zswap") + memory.bytes("Balloon"));
     // zswap's store is in zspages, too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Where memory went: statements that add up, for the machine and for a cgroup,
-/// from what the kernel counts and what the module knows. Nothing is printed and
-/// nothing is guessed: what no counter owns is left over, and shown.
+/// Statements that add up, for the machine and for a cgroup, from the kernel's counters and the
+/// module's. They print nothing and guess nothing: memory that no counter owns is shown as the
+/// rest.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "lib/host/meminfo.h"
+#include "lib/machine.h"
 #include "lib/module/model.h"
 
 namespace umacct {
@@ -47,37 +48,38 @@ constexpr std::size_t part_count = static_cast<std::size_t>(Part::unexplained) +
 /// How a part is shown.
 struct PartForm {
     Part part;
-    std::string_view name; ///< in JSON
-    char letter;           ///< in the bar
-    const char *label;     ///< in the table
-    const char *colour;    ///< in the picture
+    std::string_view name; ///< key in JSON
+    char letter;           ///< letter in the bar
+    const char *label;     ///< row in the table
+    const char *colour;    ///< colour in the picture
 };
 
-/// In the order of the parts.
+/// Returns the forms in the order of the parts.
 const std::array<PartForm, part_count> &part_forms();
 
 inline const PartForm &form_of(Part part) {
     return part_forms().at(static_cast<std::size_t>(part));
 }
 
-/// What the kernel counts outside of /proc/meminfo, in bytes.
+/// Counters of the kernel's outside of /proc/meminfo, in bytes.
 struct BesideMeminfo {
     std::uint64_t free_lists = 0; ///< free pages that wait in per-CPU lists
     std::uint64_t zspages = 0;    ///< zram's and zswap's compressed store
-    std::uint64_t cma = 0;        ///< what devices have of CMA areas, as far as the kernel tells
+    std::uint64_t cma = 0;        ///< devices' part of CMA areas, as far as the kernel counts it
 };
 
 /// How the kernel comes to MemAvailable, in bytes.
 struct AvailableStatement {
     std::uint64_t available = 0;
     std::uint64_t free = 0;
-    std::uint64_t reserve = 0;     ///< of it, kept for the kernel itself
-    std::uint64_t file = 0;        ///< page cache that can be given back
-    std::uint64_t file_kept = 0;   ///< of it, what stays under the watermarks
-    std::uint64_t slab = 0;        ///< the kernel's objects that can be given back
-    std::uint64_t slab_kept = 0;   ///< of it, likewise
-    std::uint64_t other = 0;       ///< what drivers declare that they can give back
-    std::int64_t rest = 0;         ///< MemAvailable less all of these; read at other moments
+    std::uint64_t reserve = 0;   ///< part of it that is kept for the kernel itself
+    std::uint64_t file = 0;      ///< page cache that can be given back
+    std::uint64_t file_kept = 0; ///< part of it that stays under the watermarks
+    std::uint64_t slab = 0;      ///< the kernel's objects that can be given back
+    std::uint64_t slab_kept = 0; ///< likewise
+    std::uint64_t other = 0;     ///< reclaimable memory that drivers report
+    std::uint64_t pools = 0;     ///< the part of it that the NVIDIA driver reports, from 595.99 on
+    std::int64_t rest = 0;       ///< MemAvailable less all of these; read at other moments
     std::uint64_t locked_file = 0; ///< page cache that can't be given back: not in it
 };
 
@@ -93,14 +95,14 @@ struct Statement {
 
     std::int64_t operator[](Part part) const { return parts.at(static_cast<std::size_t>(part)); }
 
-    /// What a part takes of MemTotal that isn't in MemAvailable. The sum is their difference, but
-    /// for the rest of the latter.
+    /// Returns a part's share of the memory that isn't in MemAvailable. The sum over all parts is
+    /// that memory, except for the rest.
     std::int64_t taken(Part part) const;
 };
 
-/// What the kernel keeps, in bytes, from /proc/zoneinfo.
+/// The kernel's watermarks, in bytes, from /proc/zoneinfo.
 struct Watermarks {
-    std::uint64_t low = 0;        ///< of all zones
+    std::uint64_t low = 0;        ///< sum of all zones
     std::uint64_t reserve = 0;    ///< up to here, memory isn't called available
     std::uint64_t free_lists = 0; ///< free pages in per-CPU lists
 
@@ -110,21 +112,24 @@ struct Watermarks {
 Statement machine_statement(const Meminfo &memory, const Watermarks &watermarks,
                             const BesideMeminfo &beside, const Status &status);
 
-/// What devices have of CMA areas, in pages, from /sys/kernel/mm/cma; empty where the kernel has
-/// areas and doesn't tell.
+/// Makes the same statement from the kernel's files as they are now.
+Statement machine_statement(const Machine &machine, const Meminfo &memory, const Status &status);
+
+/// Reads the devices' part of CMA areas, in pages, from /sys/kernel/mm/cma; empty if the kernel has
+/// areas but no counters of them.
 std::optional<std::uint64_t> pages_of_devices(const std::filesystem::path &cma);
 
-/// Of /proc/vmstat, in pages.
+/// Counters of /proc/vmstat, in pages.
 struct VmCounters {
-    std::uint64_t pinned = 0;  ///< for devices now; they belong to other parts
+    std::uint64_t pinned = 0;  ///< currently pinned for devices; part of other parts
     std::uint64_t zspages = 0; ///< compressed memory's
 
     static VmCounters read(std::istream &vmstat);
 };
 
-/// What NVIDIA's modules have in the slab: their notes of what was allocated, above all.
+/// Slab memory of NVIDIA's modules: mainly their metadata of allocations.
 struct SlabBookkeeping {
-    std::optional<std::uint64_t> pages; ///< of caches that are theirs alone; empty for none seen
+    std::optional<std::uint64_t> pages; ///< pages of their own caches; empty if there are none
     bool partial = true;                ///< the notes of each page are not in there
 };
 

@@ -25,6 +25,7 @@ std::size_t Findings::count(Health health) const {
 void Findings::add(Health health, std::string check, const std::string &text,
                    const std::string &hint, Json values) {
     all.push_back({.health = health,
+                   .group = group,
                    .check = std::move(check),
                    .text = printable(text),
                    .hint = printable(hint),

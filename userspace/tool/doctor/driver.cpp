@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tool/doctor/check.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lib/units.h"
@@ -30,7 +32,7 @@ void check_hooks(const Examined &at, Findings &found) {
 
     for (const Hook &hook : at.status->hooks)
         found.add(at.status, "hook " + hook.name,
-                  fmt::format("{}: {}{}", hook.symbol, name_of(hook.state),
+                  fmt::format("{}: {}{}", hook.symbol, umacct::name_of(hook.state),
                               counts && hook.state == UMACCT_HOOK_ARMED
                                   ? fmt::format(", {} calls", hook.calls)
                                   : ""),
@@ -55,7 +57,7 @@ void check_pools(const Examined &at, Findings &found) {
         found.add(Health::ok, "driver pools", "this driver gives freed pages back");
     else if (pools)
         found.add(Health::ok, "driver pools",
-                  fmt::format("{} freed and kept by the driver, which nobody is charged for",
+                  fmt::format("{} freed and kept by the driver, charged to no cgroup",
                               format_size(*pools)),
                   "", {{"pools_bytes", *pools}});
     else
@@ -63,6 +65,45 @@ void check_pools(const Examined &at, Findings &found) {
                   "what this driver keeps in its pools can't be asked: it is in no figure",
                   "load nvidia with NVreg_EnableSystemMemoryPools=0; drop_caches empties them "
                   "until then");
+}
+
+/// Names limits that can't bind, as there is not that much memory.
+void check_excess(const Examined &at, Findings &found) {
+    const std::uint64_t total = at.meminfo().total();
+
+    for (const Account &account : at.accounts) {
+        const MemoryController memory = memory_controller(at.machine.cgroups(), account);
+        const std::string name = display_path(at.machine.owners(), account.path);
+        const auto check = [&](const char *what, std::uint64_t limit) {
+            if (limit <= total || limit == UMACCT_UNLIMITED)
+                return;
+            found.add(Health::warn, what,
+                      fmt::format("{} of {} is {}, and the machine has {}: it never binds", what,
+                                  name, format_size(limit), format_size(total)),
+                      "a lower one, where it is set; 'umacct reserve SIZE' keeps some for the "
+                      "machine",
+                      {{"limit_bytes", limit}});
+            found.all.back().names = {account.path, name};
+        };
+
+        check("hard", account.hard.value_or(UMACCT_UNLIMITED));
+        check("memory.max", memory.max.value_or(UMACCT_UNLIMITED));
+    }
+}
+
+/// Cgroups whose memory.max is exceeded, if what the driver holds for them is added.
+std::vector<const Account *> exceeding(const Examined &at) {
+    std::vector<const Account *> all;
+
+    for (const Account &account : at.accounts) {
+        const MemoryController memory = memory_controller(at.machine.cgroups(), account);
+        const std::uint64_t uncharged = account.usage - std::min(account.usage, account.charged);
+
+        if (account.path != "/" && memory.current && memory.max && uncharged > 0 &&
+            *memory.max != UMACCT_UNLIMITED && *memory.current + uncharged > *memory.max)
+            all.push_back(&account);
+    }
+    return all;
 }
 
 void check_blind_spot(const Examined &at, Findings &found) {
@@ -74,17 +115,28 @@ void check_blind_spot(const Examined &at, Findings &found) {
         : charges ? "none: charging is the default"
                   : "memory.max and memory.current don't see this driver's memory unless charging "
                     "is on";
+    const Json values{{"usage_bytes", status.usage},
+                      {"charged_bytes", status.charged},
+                      {"uncharged_bytes", status.uncharged()}};
 
-    found.warn_unless(
-        native || charges, "blind spot",
-        fmt::format("{}; {} charged, {} uncharged", what, format_size(status.charged),
-                    format_size(status.uncharged())),
-        status.has(UMACCT_STATUS_CHARGE_READY)
-            ? "'umacct charge TARGET on' or 'umacct limit TARGET --hard SIZE'"
-            : "'umacct limit TARGET --hard SIZE'; 'umacct charge' says why charging can't",
-        {{"usage_bytes", status.usage},
-         {"charged_bytes", status.charged},
-         {"uncharged_bytes", status.uncharged()}});
+    found.add(Health::ok, "blind spot",
+              fmt::format("{}; {} charged, {} uncharged", what, format_size(status.charged),
+                          format_size(status.uncharged())),
+              "", values);
+    for (const Account *account : exceeding(at)) {
+        const std::string name = display_path(at.machine.owners(), account->path);
+
+        found.add(Health::warn, "memory.max",
+                  fmt::format("memory.max of {} does not hold: the driver took {} for it that the "
+                              "kernel does not count",
+                              name, format_size(account->usage - account->charged)),
+                  fmt::format("'umacct limit {} --hard SIZE'{}", account->path,
+                              status.has(UMACCT_STATUS_CHARGE_READY)
+                                  ? fmt::format(", or 'umacct charge {} on'", account->path)
+                                  : "; 'umacct charge' says why charging can't"),
+                  {{"uncharged_bytes", account->usage - account->charged}});
+        found.all.back().names = {account->path, name};
+    }
 }
 
 } // namespace
@@ -92,19 +144,22 @@ void check_blind_spot(const Examined &at, Findings &found) {
 void check_driver(const Examined &at, Findings &found) {
     const Status &status = *at.status;
 
+    found.group = "driver";
     check_version(at, found);
-    found.add(at.status, "nvidia-uvm", std::string(name_of(status.uvm_state)));
+    found.add(at.status, "nvidia-uvm", std::string(umacct::name_of(status.uvm_state)));
+    found.group = "hooks";
     check_hooks(at, found);
+    found.group = "figures";
     found.add(at.status, "enforcement", "what is set is enforced");
     check_kmem(at, found);
     if (!status.tells_all()) {
-        found.add(
-            Health::ok, "figures",
-            "not visible to you: pools, charging, and what was missed or lost; it takes root");
+        found.add(Health::ok, "figures",
+                  "not visible to you: pools, charging, and what was missed or lost; run as root");
         return;
     }
     check_pools(at, found);
     check_blind_spot(at, found);
+    check_excess(at, found);
     found.add(at.status, "untracked", "every allocation was recorded",
               {{"untracked_count", status.untracked_count}, {"untracked_bytes", status.untracked}});
     found.add(at.status, "unattributed", "every allocation had an owner",

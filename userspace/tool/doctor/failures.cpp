@@ -20,11 +20,12 @@ using history::Happening;
 
 constexpr std::int64_t hour_ms = 3'600'000;
 
-constexpr const char *hint = "'umacct history' says who took the memory; 'umacct preflight SIZE "
-                             "--fix' gives back page cache "
-                             "and puts together what is free, and 'umacct headroom' keeps it so";
+constexpr const char *history_hint =
+    "'umacct history' says who took the memory; 'umacct preflight SIZE "
+    "--fix' gives back page cache "
+    "and puts together what is free, and 'umacct headroom' keeps it so";
 
-/// Of this start of the machine, by umacctd's history; nothing where there is none, or the
+/// Failures since the machine started, from umacctd's history; empty if there is none, or the
 /// caller may not read it.
 std::optional<std::vector<Happening>> failures_of_last_hour(const Machine &machine) {
     try {
@@ -49,6 +50,7 @@ std::string requests(std::uint64_t count) {
 void check_failures(const Examined &at, Findings &found) {
     constexpr const char *check = "requests";
 
+    found.group = machines_state;
     if (!at.failed)
         return;
     const auto failures = failures_of_last_hour(at.machine);
@@ -59,7 +61,7 @@ void check_failures(const Examined &at, Findings &found) {
                 ? "the driver had memory for each request since umacct began to count"
                 : fmt::format("the driver had no memory for {} since umacct began to count",
                               requests(*at.failed)),
-            fmt::format("{}; with umacctd's history, root sees when it was", hint),
+            fmt::format("{}; with umacctd's history, root sees when it was", history_hint),
             {{"failed", *at.failed}});
         return;
     }
@@ -72,14 +74,17 @@ void check_failures(const Examined &at, Findings &found) {
     for (const Happening &each : *failures)
         count += each.count;
     const Happening &last = failures->back();
+    const auto name = [&](const std::string &path) {
+        return path.empty() ? path : display_path(at.machine.owners(), path);
+    };
+    const std::string whose = name(last.path);
+    const std::string holder = name(last.limit_path);
     found.add(Health::warn, check,
               fmt::format("in the last hour, {} failed; the last one at {}, of {}: {}",
-                          requests(count), history::clock_text(last.time_ms), last.path,
-                          failed_text(last.size, last.usage, last.limit_path, last.limit)),
-              hint, {{"failed", count}});
-    found.all.back().names = {last.path};
-    if (!last.limit_path.empty())
-        found.all.back().names.push_back(last.limit_path);
+                          requests(count), history::clock_text(last.time_ms), whose,
+                          failed_text(last.size, last.usage, holder, last.limit)),
+              history_hint, {{"failed", count}});
+    found.all.back().names = {whose, holder};
 }
 
 } // namespace umacct::tool::doctor

@@ -68,6 +68,7 @@ void check_runtimes(const Examined &at, Findings &found) {
 } // namespace
 
 void check_machine(const Examined &at, Findings &found) {
+    found.group = "machine";
     check_cgroups(at, found);
     check_device(at, found);
     check_runtimes(at, found);

@@ -54,7 +54,7 @@ std::vector<std::string> later_without(const Examined &at) {
          each.increment(error)) {
         const std::string release = each->path().filename();
 
-        // What a kernel leaves that was removed has no list of its own modules.
+        // The remains of a kernel that was removed have no list of built-in modules.
         if (is_there(each->path() / "modules.builtin") &&
             strverscmp(release.c_str(), running.c_str()) > 0 && module_file(at, release).empty())
             releases.push_back(release);
@@ -63,7 +63,7 @@ std::vector<std::string> later_without(const Examined &at) {
     return releases;
 }
 
-/// Where DKMS keeps what it knows of umacct, a folder for each version.
+/// DKMS's folder of umacct, with a folder for each version.
 fs::path dkms_tree(const Examined &at) {
     return at.file("var/lib/dkms/umacct");
 }
@@ -112,7 +112,7 @@ std::optional<bool> is_signed(const fs::path &file) {
     }
 }
 
-/// What of the module's signature may keep it from being loaded.
+/// Checks whether the module's signature lets it be loaded.
 void check_file(const Examined &at, const secure_boot::State &boot, Findings &found) {
     const fs::path file = module_file(at, at.release());
     const std::optional<bool> has_signature = file.empty() ? std::nullopt : is_signed(file);
@@ -127,9 +127,10 @@ void check_file(const Examined &at, const secure_boot::State &boot, Findings &fo
         judge(false,
               fmt::format("the module must be signed; whether it is can't be seen in {}",
                           file.string()),
-              fmt::format("modinfo -F signer umacct says who signed it, and nothing if nobody did; "
-                          "where it is signed: {}",
-                          boot.how_to_enroll()));
+              fmt::format(
+                  "modinfo -F signer umacct prints the signer, and nothing if it is unsigned; "
+                  "where it is signed: {}",
+                  boot.how_to_enroll()));
     } else if (!*has_signature) {
         judge(false, fmt::format("{} is not signed, and will not load", file.string()),
               fmt::format("apt install openssl; dkms install --force umacct/{} -k {}",
@@ -146,7 +147,7 @@ void check_file(const Examined &at, const secure_boot::State &boot, Findings &fo
     }
 }
 
-/// Secure Boot, lockdown and a kernel that was told so let only signed modules in.
+/// Secure Boot, lockdown and module.sig_enforce let only signed modules in.
 void check_signature(const Examined &at, Findings &found) {
     const secure_boot::State boot = secure_boot::read_state(at.machine.root());
     const bool is_unsigned =
@@ -191,6 +192,7 @@ void check_dkms(const Examined &at, Findings &found) {
 } // namespace
 
 void check_module(const Examined &at, Findings &found) {
+    found.group = "module";
     if (at.status && at.status->has(UMACCT_STATUS_OBSERVER)) {
         found.add(at.status, "observer", "");
     } else if (at.status) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Who asks NVML and isn't answered by umacct, though that is set up.
+/// Programs that ask NVML without umacct, although it is set up.
 #include "tool/doctor/check.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::size_t names_shown = 3;
 /// Processes of one kind.
 struct Clients {
     std::size_t count = 0;
-    std::string names; ///< of the first ones, with their pids
+    std::string names; ///< the first ones, with their pids
     std::vector<std::string> comms;
 
     void add(const std::string &comm, const std::string &pid) {
@@ -56,10 +56,11 @@ void check_nvml(const Examined &at, Findings &found) {
     Clients apart;   ///< they have no library that could be another one
     std::error_code error;
 
+    found.group = "nvml";
     if (!fs::exists(place, error)) {
         found.add(Health::ok, "nvml",
-                  "not set up; 'umacct setup nvml' has NVML tell everybody what umacct knows, "
-                  "'umacct nvml CMD' one program");
+                  "not set up; 'umacct setup nvml' makes NVML's answers umacct's for all users, "
+                  "'umacct run --nvml CMD' one program");
         return;
     }
     if (!nvml::is_whole(place)) {

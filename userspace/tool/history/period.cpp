@@ -14,6 +14,7 @@
 #include "lib/units.h"
 #include "tool/arguments.h"
 #include "tool/history/times.h"
+#include "tool/print/text.h"
 
 namespace umacct::tool {
 
@@ -27,9 +28,9 @@ using history::Named;
 using history::Range;
 
 constexpr std::int64_t hour_ms = 3'600'000;
-/// With --at, how far back the growth is looked for.
+/// Period in which growth is looked for, with --at.
 constexpr std::int64_t at_window_ms = 600'000;
-/// Rates are of so long a time at the least.
+/// Shortest interval for a rate.
 constexpr std::int64_t rate_window_ms = 10'000;
 
 std::int64_t now_ms() {
@@ -61,7 +62,7 @@ void follow(AccountPeriod &row, const Moment &moment, const history::Holdings &h
     const std::uint64_t held = history::held(holdings);
 
     if (row.rated_ms == 0) {
-        // Who came later held nothing before.
+        // Accounts that appeared later held nothing before.
         row.first = is_first ? holdings : history::Holdings();
         row.rated_ms = is_first ? moment.time_ms : moment.time_ms - moment.interval_ms;
         row.rated = history::held(row.first);
@@ -70,6 +71,7 @@ void follow(AccountPeriod &row, const Moment &moment, const history::Holdings &h
         rate(row, moment.time_ms, held);
     row.last = holdings;
     row.most = std::max(row.most, held);
+    row.most_total = std::max(row.most_total, history::total(holdings));
 }
 
 } // namespace
@@ -186,8 +188,8 @@ Period Follower::end() {
         period_.rows.push_back(std::move(row));
     }
     std::ranges::sort(period_.rows, [](const AccountPeriod &a, const AccountPeriod &b) {
-        return std::pair(history::held(a.last), b.named.path) >
-               std::pair(history::held(b.last), a.named.path);
+        return std::pair(history::total(a.last), b.named.path) >
+               std::pair(history::total(b.last), a.named.path);
     });
     return std::move(period_);
 }
@@ -208,6 +210,7 @@ Period read_period(history::Reader &reader, const Boot &boot, const Range &range
         interval_ms);
     Period period = follower.end();
     period.range = range;
+    period.owners = owners_in(names);
     for (Happening &happening : reader.happenings(boot, range)) {
         if (filter.takes({.path = happening.path, .owner = {}}))
             period.happenings.push_back(std::move(happening));
@@ -219,9 +222,27 @@ Period read_period(history::Reader &reader, const Boot &boot, const Range &range
     return period;
 }
 
-std::string describe(const Happening &happening) {
+std::string damage_text(const history::Reader &reader) {
+    return fmt::format("{} of the history {} left out: damaged, or a continuation of a damaged one",
+                       reader.damaged() == 1 ? "1 record"
+                                             : fmt::format("{} records", reader.damaged()),
+                       reader.damaged() == 1 ? "is" : "are");
+}
+
+std::map<std::string, std::string> owners_in(const std::map<std::uint32_t, history::Named> &names) {
+    std::map<std::string, std::string> owners;
+
+    for (const auto &[key, named] : names) {
+        if (!named.owner.empty())
+            owners[named.path] = named.owner;
+    }
+    return owners;
+}
+
+std::string describe(const Happening &happening,
+                     const std::function<std::string(const std::string &path)> &name) {
     if (!happening.text.empty())
-        return printable(happening.text);
+        return printable(with_name(happening.text, happening.path, name(happening.path)));
     if (happening.type == "hard_refused")
         return fmt::format("refused {}: {} used of the hard limit {}", format_size(happening.size),
                            format_size(happening.usage), format_size(happening.limit));
@@ -229,8 +250,17 @@ std::string describe(const Happening &happening) {
         return fmt::format("refused {}: {} available, reserve {}", format_size(happening.size),
                            format_size(happening.usage), format_size(happening.limit));
     if (happening.type == "failed")
-        return failed_text(happening.size, happening.usage, printable(happening.limit_path),
+        return failed_text(happening.size, happening.usage,
+                           happening.limit_path.empty() ? "" : name(happening.limit_path),
                            happening.limit);
+    if (happening.type == "killed")
+        return "the kernel killed it: the machine had no memory" +
+               (happening.limit_path.empty()
+                    ? std::string()
+                    : fmt::format("; {} held {} of the driver's", name(happening.limit_path),
+                                  format_size(happening.limit)));
+    if (happening.type == "killed_at_limit")
+        return fmt::format("the kernel killed it at memory.max of {}", name(happening.limit_path));
     return fmt::format("size {}, usage {}, limit {}", format_size(happening.size),
                        format_size(happening.usage), format_size(happening.limit));
 }

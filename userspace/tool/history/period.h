@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What of the history is asked for, and what it tells: of the verbs that read it.
+/// Queries of the history, for the verbs that read it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct AskedTime {
 /// --since, --until, --at and --boot.
 void add_time_options(CLI::App &verb, AskedTime &asked);
 
-/// What of the history is about TARGET: by what its cgroups were called, as they may be gone.
+/// Selects the records of TARGET by its cgroups' names, as they may be gone.
 class Filter {
 public:
     Filter(const Machine &machine, std::optional<std::string> target);
@@ -57,11 +57,12 @@ struct AccountPeriod {
     history::Named named;
     history::Holdings first;
     history::Holdings last;
-    std::uint64_t most = 0;
+    std::uint64_t most = 0; ///< held
+    std::uint64_t most_total = 0;
     std::int64_t fastest = 0; ///< bytes per second, over ten seconds at the most
-    bool there = false;       ///< at the end
+    bool there = false;       ///< exists at the end
 
-    // To find the fastest.
+    // Start of the current rate.
     std::int64_t rated_ms = 0;
     std::uint64_t rated = 0;
 
@@ -69,19 +70,26 @@ struct AccountPeriod {
         return static_cast<std::int64_t>(history::held(last) - history::held(first));
     }
 
+    /// The same of TOTAL, with what went to swap.
+    std::int64_t total_grown() const {
+        return static_cast<std::int64_t>(history::total_and_swap(last) -
+                                         history::total_and_swap(first));
+    }
+
     /// How much such a count rose meanwhile.
     std::uint64_t rose(history::Holding which) const;
 };
 
-/// All that is to be told of a time.
+/// The history of a period.
 struct Period {
     history::Range range;
     std::optional<history::Moment> first;
     std::optional<history::Moment> last;
-    std::int64_t interval_ms = 0;    ///< of the coarsest samples in it
-    std::vector<AccountPeriod> rows; ///< by what they hold at its end
+    std::int64_t interval_ms = 0;    ///< interval of the coarsest samples
+    std::vector<AccountPeriod> rows; ///< sorted by TOTAL at the end
     std::vector<history::Happening> happenings;
     std::vector<history::Leak> leaks;
+    std::map<std::string, std::string> owners; ///< names of containers and pods, by path
 };
 
 /// Follows the accounts from one moment to the next.
@@ -92,7 +100,7 @@ public:
 
     void take(const history::Moment &moment, const std::map<std::uint32_t, history::Named> &names);
 
-    /// What it saw; without range, happenings and leaks.
+    /// Returns the period; without range, happenings and leaks.
     Period end();
 
 private:
@@ -106,7 +114,14 @@ Period read_period(history::Reader &reader, const history::Boot &boot, const his
                    const Filter &filter, std::int64_t interval_ms = 0,
                    const std::function<void(const history::Moment &moment)> &visit = {});
 
-/// What happened, in words; whom it is about is said beside it.
-std::string describe(const history::Happening &happening);
+/// How much of the history the reader left out, for who reads the rest.
+std::string damage_text(const history::Reader &reader);
+
+/// Describes an event in words, without its account, which is printed beside it. name: of a path.
+std::string describe(const history::Happening &happening,
+                     const std::function<std::string(const std::string &path)> &name);
+
+/// Returns the names of those that have one, by path.
+std::map<std::string, std::string> owners_in(const std::map<std::uint32_t, history::Named> &names);
 
 } // namespace umacct::tool

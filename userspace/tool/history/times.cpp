@@ -25,7 +25,7 @@ bool reads(const std::string &text, const char *form, std::tm &time) {
 Error no_time(const std::string &text) {
     return {Failure::usage, fmt::format("'{}' is no time", text),
             "write 03:12, 03:12:58, '2026-11-25 03:12', @ and the seconds since 1970, or how long "
-            "ago it was: 90s, 10min, 2h"};
+            "ago it was: 90s, 10min, 2h, 3d"};
 }
 
 /// "@1764039178.250"

@@ -36,7 +36,7 @@ bool is_place(const fs::path &folder) {
     return fs::exists(status) || folder.string().ends_with("/umacct/nvml");
 }
 
-/// Where it lies, from the root on.
+/// Its path from the root.
 std::vector<fs::path> usual_folders() {
     std::vector<fs::path> folders;
 

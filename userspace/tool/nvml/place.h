@@ -18,7 +18,7 @@ std::filesystem::path find_library(const std::filesystem::path &root);
 /// Throws Error (missing).
 std::filesystem::path find_real(const std::filesystem::path &root, const std::string &search);
 
-/// Of the whole machine: "umacct setup nvml" makes it.
+/// Returns the machine's folder: "umacct setup nvml" makes it.
 std::filesystem::path machine_place(const std::filesystem::path &root);
 
 /// Both of its links lead to a file.
@@ -31,7 +31,7 @@ void make_place(const std::filesystem::path &place, const std::filesystem::path 
 /// The names of its links: of our library, and of the real one.
 std::vector<std::filesystem::path> links_of(const std::filesystem::path &place);
 
-/// With the place first.
+/// Returns the search path with the folder in front.
 std::string search_path(const std::filesystem::path &place, const std::string &before);
 
 } // namespace umacct::nvml

@@ -48,7 +48,7 @@ Number of_process(const Row &row) {
     return number(std::invoke(Field, *row.client));
 }
 
-/// What isn't there is no limit, but where nothing is known.
+/// Returns a limit; an account without one is unlimited, a row without an account unknown.
 template <Limit Account::*Field>
 Number limit_of(const Row &row) {
     return row.account == nullptr ? std::nullopt
@@ -61,7 +61,7 @@ Number of_either(const Row &row) {
                                  : of_account<OfAccount>(row);
 }
 
-/// In hundredths of a per cent.
+/// Returns hundredths of a per cent.
 Number share_of_limit(const Row &row) {
     const Account *account = row.account;
 
@@ -99,7 +99,21 @@ constexpr std::array of_names{
         [](const Row &row) { return row.client->pid == 0 ? Number() : Number(row.client->pid); }},
 };
 
+/// Reads a figure of a row's own memory, of an account or of a process.
+template <auto MemoryController::*OfAccount, auto ProcessMemory::*OfProcess>
+Number memory_of(const Row &row) {
+    return number(row.client != nullptr ? row.process.*OfProcess : row.memory.*OfAccount);
+}
+
 constexpr std::array of_others{
+    Column{"total", "TOTAL", Of::both, Kind::bytes,
+           "what would come back if it ended: driver, programs and kernel memory",
+           memory_of<&MemoryController::total, &ProcessMemory::total>, nullptr, 't'},
+    Column{"cache", "CACHE", Of::accounts, Kind::bytes,
+           "page cache and slab beside total: comes back when needed",
+           [](const Row &row) { return number(row.memory.cache); }},
+    Column{"swap", "SWAP", Of::both, Kind::bytes, "what lies on swap, beside total",
+           memory_of<&MemoryController::swap, &ProcessMemory::swap>},
     Column{"percent", "MEM %", Of::both, Kind::percent, "usage, of limit", share_of_limit},
     Column{"rate", "RATE", Of::both, Kind::rate, "how fast usage changes; of top",
            [](const Row &row) { return row.rate; }, nullptr, 'r'},
@@ -117,10 +131,10 @@ constexpr std::array of_others{
            nullptr, [](const Row &row) { return row.bound_by; }},
     Column{"state", "STATE", Of::both, Kind::text, "above its soft limit?", nullptr,
            [](const Row &row) { return std::string(row.over_soft() ? "over soft" : ""); }},
-    Column{"user", "USER", Of::processes, Kind::text, "whom it runs as; - when it is gone", nullptr,
-           [](const Row &row) { return row.user; }},
+    Column{"user", "USER", Of::processes, Kind::text, "user that it runs as; - if it is gone",
+           nullptr, [](const Row &row) { return row.user; }},
     Column{"command", "COMMAND LINE", Of::processes, Kind::text, "the command and its arguments",
-           nullptr, [](const Row &row) { return row.command; }},
+           nullptr, [](const Row &row) { return row.command; }, 0, true},
     Column{"account", "ACCOUNT", Of::processes, Kind::text, "the cgroup of its memory", nullptr,
            [](const Row &row) { return row.place; }},
 };
@@ -172,7 +186,7 @@ void print_json(const Output &output, const Owners &owners, const Json &members,
         const Row &row = rows[index];
 
         if (row.client != nullptr)
-            append_json(text, owners, *row.client);
+            append_json(text, owners, *row.client, row.process);
         else
             append_json(text, owners, *row.account, row.memory);
         if (more) {
@@ -243,7 +257,7 @@ bool comes_before(const Column &by, const Row &a, const Row &b) {
         const Number first = by.number(a);
         const Number second = by.number(b);
 
-        if (first != second) // what isn't known is less than all that is
+        if (first != second) // unknown numbers come last
             return first > second;
     } else if (a.client != nullptr || by.name != "name") {
         const std::string first = by.text(a);
@@ -294,9 +308,14 @@ std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
     return chosen;
 }
 
-bool need_pressure(const std::vector<const Column *> &columns) {
-    return std::ranges::any_of(
-        columns, [](const Column *each) { return each->name.starts_with("pressure"); });
+Files files_for(const std::vector<const Column *> &columns) {
+    Files files;
+
+    for (const Column *each : columns) {
+        files.pressure |= each->name.starts_with("pressure");
+        files.total |= each->name == "total" || each->name == "cache" || each->name == "swap";
+    }
+    return files;
 }
 
 Binders::Binders(Module &module, const Owners &owners, const std::vector<Account> &accounts) {
@@ -340,7 +359,7 @@ std::vector<Row> account_rows(const Machine &machine, const std::vector<Account>
 
         row.account = &account;
         row.name = row.place = display_path(machine.owners(), account.path);
-        row.memory = memory_controller(machine.cgroups(), account);
+        row.memory = memory_controller(machine.cgroups(), account, {.total = true});
         row.bound_by = binders.shown(account);
     }
     sort_rows(rows, sort);
@@ -349,7 +368,7 @@ std::vector<Row> account_rows(const Machine &machine, const std::vector<Account>
 
 namespace {
 
-/// Of a process that is there still, and not another's that has the number now.
+/// Returns the user of a process that still exists, and is not a later one with its pid.
 std::optional<uid_t> user_of(const std::filesystem::path &proc, const Client &client) {
     struct stat info {};
 
@@ -368,7 +387,7 @@ std::string command_line(const std::filesystem::path &proc) {
     return printable(text);
 }
 
-/// As RFC 4180 has it.
+/// Quotes a cell by RFC 4180.
 std::string csv_cell(const std::string &text) {
     std::string quoted = "\"";
 
@@ -406,6 +425,10 @@ void describe_processes(const Machine &machine, std::vector<Row> &rows,
         return std::ranges::find(columns, name, &Column::name) != columns.end();
     };
 
+    if (files_for(columns).total) {
+        for (Row &row : rows)
+            row.process = process_memory(machine.proc(), *row.client);
+    }
     if (!shown("user") && !shown("command"))
         return;
     for (Row &row : rows) {
@@ -447,9 +470,8 @@ std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> 
     return rows;
 }
 
-const std::vector<std::string_view> usual_of_processes{"pid",     "user",    "usage",     "percent",
-                                                       "peak",    "charged", "uncharged", "managed",
-                                                       "command", "account"};
+const std::vector<std::string_view> usual_of_processes{
+    "pid", "user", "total", "usage", "percent", "peak", "managed", "swap", "command", "account"};
 
 void print_rows(const Output &output, const std::vector<Row> &rows,
                 const std::vector<const Column *> &columns, Of of, const ListOptions &options,
@@ -462,7 +484,8 @@ void print_rows(const Output &output, const std::vector<Row> &rows,
     }
     headings.reserve(columns.size());
     for (const Column *column : columns)
-        headings.push_back({column->title_of(of), column->right() ? Align::right : Align::left});
+        headings.push_back(
+            {column->title_of(of), column->right() ? Align::right : Align::left, column->keep});
 
     Table printed(std::move(headings));
     for (const Row &row : rows) {

@@ -28,18 +28,20 @@ struct Output;
 
 /// An account or a process, as a row of a list.
 struct Row {
-    const Account *account = nullptr; ///< of a process: where it took its memory, if it is seen
+    const Account *account = nullptr; ///< a process's account, if visible
     const Client *client = nullptr;   ///< null for an account's row
     std::string name = {};            ///< printable: of a cgroup in its place, or of a process
     std::string place = {};           ///< printable: the whole path of the cgroup
-    int depth = 0;                    ///< in a tree
+    int depth = 0;                    ///< depth in a tree
     bool parent = false;              ///< there are rows below it
     MemoryController memory = {};
+    ProcessMemory process = {};            ///< figures of a process
     std::optional<std::int64_t> rate = {}; ///< bytes per second; empty where there was no time
     std::string bound_by = {};             ///< printable: the cgroup whose limit binds, or "itself"
     std::string command = {};              ///< printable: of a process, with its arguments
-    std::string user = {};                 ///< printable: whom it runs as
-    /// Of an account: processes whose memory is still coming back, without the cgroups below.
+    std::string user = {};                 ///< printable: the user that it runs as
+    /// Number of an account's exiting processes, whose memory is still being freed; without those
+    /// of cgroups below.
     std::uint32_t exiting = {};
 
     const std::string &path() const { return client ? client->path : account->path; }
@@ -57,7 +59,7 @@ using More = std::function<void(std::string &text, const Row &row)>;
 void print_json(const Output &output, const Owners &owners, const Json &members, const char *key,
                 const std::vector<Row> &rows, const More &more = nullptr);
 
-/// What rows are of.
+/// Kind of the rows.
 enum class Of : std::uint8_t { accounts = 1, processes = 2, both = 3 };
 
 /// How a number is written.
@@ -66,21 +68,22 @@ enum class Kind : std::uint8_t { text, bytes, limit, rate, time, elapsed, percen
 /// How a cell is written.
 enum class Form : std::uint8_t {
     full,   ///< "1.50 GiB"
-    narrow, ///< of four digits at most: "117.0 GiB"
+    narrow, ///< four digits at most: "117.0 GiB"
     bytes,  ///< sizes in bytes
-    raw,    ///< for programs: and times in nanoseconds, per cent without a sign, "" for unknown
+    raw,    ///< machine-readable: times in nanoseconds, per cent without a sign, "" for unknown
 };
 
 struct Column {
-    std::string_view name; ///< as --sort and -o take it
+    std::string_view name; ///< name for --sort and -o
     const char *title;
     Of of;
     Kind kind;
     const char *help;
-    /// Of all kinds but text; empty where it is not known, INT64_MAX for no limit.
+    /// Value of all kinds but text; empty if not known, INT64_MAX for no limit.
     std::optional<std::int64_t> (*number)(const Row &row) = nullptr;
-    std::string (*text)(const Row &row) = nullptr; ///< of kind text
-    char key = 0;                                  ///< of top, to sort by it
+    std::string (*text)(const Row &row) = nullptr; ///< value of kind text
+    char key = 0;                                  ///< key in top that sorts by it
+    bool keep = false;                             ///< left out of a narrow table after all others
 
     bool right() const { return kind != Kind::text; }
 
@@ -97,9 +100,9 @@ const Column &column(std::string_view name, Of rows, const char *argument);
 /// name come first.
 bool comes_before(const Column &by, const Row &a, const Row &b);
 
-/// What every list takes.
+/// Options that all lists have.
 struct ListOptions {
-    std::string columns = {}; ///< as -o has them
+    std::string columns = {}; ///< argument of -o
     std::string sort = {};
     bool no_header = false;
     bool bytes = false;
@@ -115,15 +118,15 @@ void add_list_options(CLI::App &verb, ListOptions &options, Of rows,
 std::vector<const Column *> chosen_columns(const ListOptions &options, Of rows,
                                            std::vector<std::string_view> usual);
 
-/// Is one of them of the pressure, which has to be read for each row?
-bool need_pressure(const std::vector<const Column *> &columns);
+/// Lists the files of each row that these columns need.
+Files files_for(const std::vector<const Column *> &columns);
 
-/// Whose limits bind accounts.
+/// Cgroups whose limits bind accounts.
 class Binders {
 public:
     Binders() = default;
 
-    /// Of those that bind, and are not among the accounts, the module is asked.
+    /// Asks the module for the binding cgroups that are not among the accounts.
     Binders(Module &module, const Owners &owners, const std::vector<Account> &accounts);
 
     /// The path of the one that binds it; empty where there is none.
@@ -137,7 +140,7 @@ private:
         std::string shown;
     };
 
-    std::unordered_map<std::uint64_t, Binder> others_; ///< by their ids
+    std::unordered_map<std::uint64_t, Binder> others_; ///< the key is the id
 };
 
 /// "2 processes exiting"; empty for none.
@@ -153,7 +156,7 @@ std::vector<Row> process_rows(const Machine &machine, const std::vector<Client> 
                               const std::vector<Account> &accounts, const Column &sort,
                               std::vector<const Column *> columns = {});
 
-/// Fills in what of the columns /proc has of each process: its command and user.
+/// Fills in what of the columns /proc has of each process: its command, user and memory.
 void describe_processes(const Machine &machine, std::vector<Row> &rows,
                         const std::vector<const Column *> &columns);
 

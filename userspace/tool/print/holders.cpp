@@ -5,12 +5,12 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include "lib/arithmetic.h"
 #include "lib/host/task.h"
 #include "lib/text.h"
 #include "lib/units.h"
@@ -26,20 +26,11 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t least_file = 16ULL << 20;
 constexpr std::size_t files_shown = 8;
 
-/// What it has of its own and shares, without files' page cache; 0 where it is gone.
+/// Anonymous and shared memory of a process, without page cache of files; 0 if it is gone.
 std::uint64_t resident(const fs::path &process) {
-    std::ifstream status(process / "status");
-    std::uint64_t kib = 0;
+    const TaskMemory memory = TaskMemory::read(process).value_or(TaskMemory());
 
-    for (std::string line; std::getline(status, line);) {
-        std::istringstream words(line);
-        std::string key;
-        std::uint64_t value = 0;
-
-        if (words >> key >> value && (key == "RssAnon:" || key == "RssShmem:"))
-            kib += value;
-    }
-    return kib * 1024;
+    return memory.anonymous + memory.shared;
 }
 
 std::set<std::uint32_t> processes_of(const Cgroups &cgroups, const std::string &path) {
@@ -73,10 +64,45 @@ std::string file_words(const Machine &machine, const SharedFile &file) {
         return fmt::format("{}mapped by {}", deleted, pids_words(machine, file.mapped));
     if (!file.open.empty())
         return fmt::format("{}open in {}", deleted, pids_words(machine, file.open));
-    return "mapped by nobody";
+    return "not mapped";
 }
 
 } // namespace
+
+std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &accounts) {
+    std::map<std::string, Holder> by_path;
+
+    machine.cgroups().for_each([&](const std::string &path) {
+        auto stat = machine.cgroups().keyed(path, "memory.stat");
+
+        by_path[path] = {.path = path,
+                         .anonymous = stat["anon"],
+                         .shared = stat["shmem"],
+                         .cache = cache_of(stat)};
+    });
+    const std::map<std::string, Holder> whole = by_path;
+    for (const auto &[path, holder] : whole) {
+        const auto parent = by_path.find(parent_path(path));
+
+        if (path == "/" || parent == by_path.end())
+            continue;
+        parent->second.anonymous -= std::min(parent->second.anonymous, holder.anonymous);
+        parent->second.shared -= std::min(parent->second.shared, holder.shared);
+        parent->second.cache -= std::min(parent->second.cache, holder.cache);
+    }
+    for (const Account &account : accounts) {
+        Holder &holder = by_path[account.path];
+
+        holder.path = account.path;
+        holder.driver = account.local;
+    }
+
+    std::vector<Holder> list;
+    list.reserve(by_path.size());
+    for (auto &[path, holder] : by_path)
+        list.push_back(std::move(holder));
+    return list;
+}
 
 std::optional<HoldingProcess> first_process(const Machine &machine, const std::string &path,
                                             const std::vector<Client> &clients) {
@@ -88,7 +114,8 @@ std::optional<HoldingProcess> first_process(const Machine &machine, const std::s
     for (const Client &client : clients) {
         if (client.path != path || client.pid == 0 || client.exited)
             continue;
-        by_pid[client.pid].bytes += client.usage;
+        std::uint64_t &bytes = by_pid[client.pid].bytes;
+        bytes = without(bytes, driver_in_rss(machine.proc(), client)) + client.usage;
         by_pid[client.pid].name = client.comm;
     }
     const auto first =
@@ -119,7 +146,7 @@ std::vector<SharedFile> holding_files(const Machine &machine) {
 }
 
 void print_holders(const Machine &machine, const Output &output,
-                   std::vector<std::optional<HoldingProcess>> processes,
+                   const std::vector<std::optional<HoldingProcess>> &processes,
                    const std::vector<SharedFile> &files) {
     const auto print_files = [&](bool nobodys) {
         for (const SharedFile &file : files) {
@@ -129,15 +156,19 @@ void print_holders(const Machine &machine, const Output &output,
         }
     };
 
+    const auto print_processes = [&](bool orphaned) {
+        for (const auto &process : processes) {
+            if (process && process->orphaned == orphaned)
+                fmt::print(output.out, "  pid {} ({}) of {}{}{}: {} in {}\n", process->pid,
+                           printable(process->name), process->user, orphaned ? ", parent gone" : "",
+                           process->exiting ? ", exiting" : "", format_size(process->bytes),
+                           display_path(machine.owners(), process->path));
+        }
+    };
+
     print_files(true);
-    std::erase(processes, std::nullopt);
-    std::ranges::stable_sort(processes, std::greater<>(),
-                             [](const auto &process) { return process->orphaned; });
-    for (const auto &process : processes)
-        fmt::print(output.out, "  pid {} ({}) of {}{}{}: {} in {}\n", process->pid,
-                   printable(process->name), process->user,
-                   process->orphaned ? ", parent gone" : "", process->exiting ? ", exiting" : "",
-                   format_size(process->bytes), display_path(machine.owners(), process->path));
+    print_processes(true);
+    print_processes(false);
     print_files(false);
 }
 

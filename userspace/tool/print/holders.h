@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// Who holds memory, by name: of a cgroup the process that holds most, and what lies in files that
-/// perhaps nobody maps.
+/// Holders of memory, by name: the largest process of a cgroup, and memory in files that
+/// perhaps no process maps.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,27 @@ namespace umacct::tool {
 
 struct Output;
 
+/// Memory of a cgroup itself, without those below it.
+struct Holder {
+    std::string path;
+    std::uint64_t driver = 0;
+    std::uint64_t anonymous = 0;
+    std::uint64_t shared = 0; ///< tmpfs and shared memory
+    std::uint64_t cache = 0;
+
+    /// All but page cache.
+    std::uint64_t held() const { return driver + anonymous + shared; }
+};
+
+/// Each cgroup that can be seen, and each account.
+std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &accounts);
+
 struct HoldingProcess {
     std::uint32_t pid = 0;
-    std::string name;        ///< as the kernel has it, not fit for a terminal
+    std::string name;        ///< unescaped: not safe to print
     std::string user;        ///< printable; "-" where it is not known
-    std::uint64_t bytes = 0; ///< through the driver, anonymous and shared memory
-    bool orphaned = false;   ///< what started it is gone
+    std::uint64_t bytes = 0; ///< driver, anonymous and shared memory
+    bool orphaned = false;   ///< its parent has exited
     bool exiting = false;
     std::string path; ///< its cgroup
 };
@@ -32,13 +47,13 @@ struct HoldingProcess {
 std::optional<HoldingProcess> first_process(const Machine &machine, const std::string &path,
                                             const std::vector<Client> &clients);
 
-/// Those that are worth a line: the largest, nobody's first.
+/// Selects those that are worth a line: the largest, unmapped ones first.
 std::vector<SharedFile> holding_files(const Machine &machine);
 
-/// A line for each, those of nobody first: "/dev/shm/psm_1, 500.00 MiB, mapped by nobody",
+/// Prints a line for each, unmapped ones first: "/dev/shm/psm_1, 500.00 MiB, not mapped",
 /// "pid 412 (python3) of root, parent gone: 104.00 GiB in docker vllm".
 void print_holders(const Machine &machine, const Output &output,
-                   std::vector<std::optional<HoldingProcess>> processes,
+                   const std::vector<std::optional<HoldingProcess>> &processes,
                    const std::vector<SharedFile> &files);
 
 Json holder_json(const std::optional<HoldingProcess> &process);

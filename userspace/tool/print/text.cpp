@@ -26,6 +26,17 @@ std::string name_and_path(const Owners &owners, std::string_view path) {
     return shown == whole ? whole : fmt::format("{} ({})", shown, whole);
 }
 
+std::string with_name(std::string text, std::string_view path, std::string_view name) {
+    const std::size_t at = path.size() > 1 ? text.find(path) : std::string::npos;
+
+    // A cgroup below it has another name.
+    if (at != std::string::npos &&
+        (at + path.size() == text.size() ||
+         std::string_view(": ,;").find(text[at + path.size()]) != std::string_view::npos))
+        text.replace(at, path.size(), name);
+    return text;
+}
+
 std::string counted(std::uint64_t count, const char *one, const char *many) {
     return fmt::format("{} {}", count, count == 1 ? one : many);
 }
@@ -33,7 +44,7 @@ std::string counted(std::uint64_t count, const char *one, const char *many) {
 std::string short_name(const Owners &owners, std::string_view path) {
     const auto owner = owners.of(path);
 
-    // Of units only a machine of systemd-nspawn's has a name.
+    // The only named units are systemd-nspawn's machines.
     if (owner && owner->kind == OwnerKind::unit && !owner->name.empty())
         return fmt::format("machine {}", printable(owner->name));
     if (!owner || owner->kind == OwnerKind::unit)

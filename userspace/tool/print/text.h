@@ -21,7 +21,11 @@ std::string display_path(const Owners &owners, std::string_view path);
 /// "docker vllm (/system.slice/docker-0123....scope)".
 std::string name_and_path(const Owners &owners, std::string_view path);
 
-/// As display_path(), without what is above its last component, for a list where that is seen.
+/// Puts a cgroup's name in place of its path in a sentence of umacctd's.
+std::string with_name(std::string text, std::string_view path, std::string_view name);
+
+/// Returns display_path() without the part above its last component, for a list that shows that
+/// part.
 std::string short_name(const Owners &owners, std::string_view path);
 
 /// "1 process", "2 processes".

@@ -19,7 +19,8 @@ std::vector<Row> tree_rows(const std::vector<Account> &accounts, const AccountTe
                            const AccountTest &open) {
     std::unordered_set<std::uint64_t> known;
     std::unordered_set<std::uint64_t> shown;
-    std::unordered_map<std::optional<std::uint64_t>, std::vector<Row>> children; ///< by parent
+    std::unordered_map<std::optional<std::uint64_t>, std::vector<Row>>
+        children;           ///< rows, rows, by parent
     std::vector<Row> to_do; ///< the next is the last
     std::vector<Row> rows;
 

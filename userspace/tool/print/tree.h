@@ -9,7 +9,7 @@
 
 namespace umacct::tool {
 
-/// It holds memory, or somebody set something on it.
+/// Returns whether it holds memory or has settings.
 bool is_busy(const Account &account);
 
 using AccountTest = std::function<bool(const Account &)>;

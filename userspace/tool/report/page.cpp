@@ -32,12 +32,12 @@ void add_style(Markup &markup) {
                "p.told,p.remark{background:var(--box);padding:.75rem 1rem;"
                "border-left:.25rem solid var(--line)}\n"
                ".faint{color:var(--faint)}\n"
-               ".scroll{overflow-x:auto}\n"
+               ".scroll{overflow-x:auto;overflow-wrap:break-word}\n"
                "table{border-collapse:collapse;font-size:.9rem}\n"
                "th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;"
                "border-bottom:1px solid var(--line)}\n"
                "th.n,td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\n"
-               "td.who{min-width:9rem}\n"
+               "td.who{min-width:9rem;overflow-wrap:anywhere}\n"
                "svg{display:block;width:100%}\n"
                "svg.swatch{display:inline-block;width:.8rem;height:.8rem;margin-right:.4rem;"
                "outline:1px solid var(--line)}\n"
@@ -86,7 +86,14 @@ void print_versions(Markup &markup, const Report &report) {
 
 void print_now(Markup &markup, const Plot &plot) {
     std::uint64_t sum = 0;
+    std::vector<const Band *> rows;
 
+    // Owners first, the largest at the top.
+    for (const Band &band : plot.bands)
+        rows.push_back(&band);
+    std::ranges::stable_sort(rows, [](const Band *a, const Band *b) {
+        return !a->path.empty() && (b->path.empty() || a->bytes.back() > b->bytes.back());
+    });
     markup.add("<section>\n<h2>Where the memory is</h2>\n");
     markup.format("<p class=\"faint\">At {}</p>\n", history::clock_text(plot.times.back()));
     markup.format("<svg class=\"bar\" role=\"img\" aria-label=\"A bar of the parts in the table "
@@ -97,7 +104,7 @@ void print_now(Markup &markup, const Plot &plot) {
     begin_table(markup, "where the memory is");
     markup.add("<thead><tr><th scope=\"col\">Part</th><th scope=\"col\" class=\"n\">Size</th>"
                "<th scope=\"col\" class=\"n\">Share</th></tr></thead>\n<tbody>\n");
-    for (auto band = plot.bands.rbegin(); band != plot.bands.rend(); ++band) {
+    for (const Band *band : rows) {
         const std::uint64_t bytes = band->bytes.back();
 
         sum += bytes;
@@ -137,7 +144,7 @@ void print_course(Markup &markup, const Plot &plot) {
     markup.add("</div>\n</section>\n");
 }
 
-/// What it holds of the machine's memory, with its limit as a line.
+/// Adds the memory of a holder as a share of the machine's, with its limit as a line.
 void add_held(Markup &markup, const history::Holdings &holdings, std::uint64_t total) {
     const auto share = [&](std::uint64_t bytes) {
         return total > 0
@@ -149,7 +156,7 @@ void add_held(Markup &markup, const history::Holdings &holdings, std::uint64_t t
     markup.format(
         "<svg class=\"held\" aria-hidden=\"true\" viewBox=\"0 0 100 10\" "
         "preserveAspectRatio=\"none\"><rect class=\"a0\" width=\"{:.2f}\" height=\"10\"/>",
-        share(history::held(holdings)));
+        share(history::total(holdings)));
     if (hard != UMACCT_UNLIMITED)
         markup.format("<path class=\"mark bad\" d=\"M{:.2f} 0v10\" stroke-width=\"2\" "
                       "vector-effect=\"non-scaling-stroke\"/>",
@@ -165,10 +172,10 @@ void print_accounts(Markup &markup, const Report &report, const NameAccount &nam
         "<section>\n<h2>Accounts</h2>\n<p class=\"faint\">With what is below each. The bar is "
         "of the machine's memory, the line in it the hard limit.</p>\n");
     begin_table(markup, "accounts");
-    markup.add("<thead><tr><th scope=\"col\">Account</th><th scope=\"col\" class=\"n\">Held</th>"
+    markup.add("<thead><tr><th scope=\"col\">Account</th><th scope=\"col\" class=\"n\">TOTAL</th>"
                "<th scope=\"col\">Of all</th>");
-    for (const char *head :
-         {"Grew", "Fastest", "Most", "Driver", "Page cache", "Hard limit", "Refused", "Failed"})
+    for (const char *head : {"Grew", "Most", "Driver", "Page cache", "Swap", "Fastest",
+                             "Hard limit", "Refused", "Failed"})
         markup.format(R"(<th scope="col" class="n">{}</th>)", head);
     markup.add("</tr></thead>\n<tbody>\n");
     for (std::size_t i = 0; i < std::min(period.rows.size(), accounts_shown); ++i) {
@@ -176,13 +183,14 @@ void print_accounts(Markup &markup, const Report &report, const NameAccount &nam
         const std::uint64_t hard = row.last[Holding::hard];
 
         markup.format(R"(<tr><td class="who">{}</td><td class="n">{}</td><td>)", name(row.named),
-                      format_size(history::held(row.last)));
+                      format_size(history::total(row.last)));
         add_held(markup, row.last, total);
-        markup.format("</td><td class=\"n\">{}{}</td>", row.grown() < 0 ? "-" : "+",
-                      format_size(static_cast<std::uint64_t>(std::abs(row.grown()))));
+        markup.format("</td><td class=\"n\">{}{}</td>", row.total_grown() < 0 ? "-" : "+",
+                      format_size(static_cast<std::uint64_t>(std::abs(row.total_grown()))));
         for (const std::string &cell :
-             {format_rate(row.fastest), format_size(row.most),
-              format_size(row.last[Holding::driver]), format_size(row.last[Holding::cache]),
+             {format_size(row.most_total), format_size(row.last[Holding::driver]),
+              format_size(row.last[Holding::cache]), format_size(row.last[Holding::swap]),
+              format_rate(row.fastest),
               format_limit(hard == UMACCT_UNLIMITED ? Limit() : Limit(hard)),
               std::to_string(row.rose(Holding::refusals)),
               std::to_string(row.rose(Holding::failures))})
@@ -206,6 +214,8 @@ void print_events(Markup &markup, const Report &report, const NameAccount &name)
     const auto &all = report.period.happenings;
     const std::size_t skipped = all.size() - std::min(all.size(), events_shown);
 
+    const auto by_path = [&](const std::string &path) { return name({.path = path}); };
+
     markup.add("<section>\n<h2>Events</h2>\n");
     if (skipped > 0)
         markup.format("<p class=\"faint\">{} events before these</p>\n", skipped);
@@ -220,7 +230,8 @@ void print_events(Markup &markup, const Report &report, const NameAccount &name)
             "<tr><td>{}</td><td>{}</td><td class=\"who\">{}</td><td>{}</td><td>{}{}</td></tr>\n",
             history::clock_text(each.time_ms), each.type,
             each.path.empty() ? "the machine" : name({.path = each.path}),
-            each.pid == 0 ? "" : fmt::format("{} ({})", each.comm, each.pid), describe(each),
+            each.pid == 0 ? "" : fmt::format("{} ({})", each.comm, each.pid),
+            describe(each, by_path),
             each.count > 1 ? fmt::format(", the last of {}", each.count) : "");
     }
     markup.add("</tbody>\n");

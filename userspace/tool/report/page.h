@@ -15,12 +15,13 @@
 
 namespace umacct::tool {
 
-/// All that a report tells. Where it is redacted, its names are pseudonyms already.
+/// The contents of a report. Where it is redacted, its names are pseudonyms already.
 struct Report {
-    std::string made; ///< when
+    std::string made; ///< time of the report
     bool redacted = false;
-    std::vector<std::pair<std::string, std::string>> versions; ///< of what
-    std::vector<std::string> remarks;                          ///< on what isn't in it, and why
+    std::vector<std::pair<std::string, std::string>> versions; ///< versions of programs
+    std::vector<std::string> remarks;                          ///< parts that are missing, and the
+                                                               ///< reasons
     std::optional<history::End> end;
     Period period;
     std::optional<Plot> plot; ///< empty where nothing is known of the machine's memory

@@ -59,7 +59,7 @@ std::unordered_map<std::uint32_t, Keys> ancestors(const std::map<std::uint32_t, 
     return all;
 }
 
-/// What each account holds itself, without what is below it.
+/// Returns each account's own memory, without that of cgroups below.
 std::map<std::uint32_t, std::uint64_t>
 own_memory(const Moment &moment, const std::unordered_map<std::uint32_t, Keys> &above) {
     std::map<std::uint32_t, std::uint64_t> below;
@@ -74,11 +74,11 @@ own_memory(const Moment &moment, const std::unordered_map<std::uint32_t, Keys> &
             return moment.state.accounts.contains(each);
         });
         if (nearest != found->second.end())
-            below[*nearest] += history::locked(holdings);
+            below[*nearest] += history::total(holdings);
     }
     for (const auto &[key, holdings] : moment.state.accounts) {
         if (above.contains(key))
-            own[key] = without(history::locked(holdings), below[key]);
+            own[key] = without(history::total(holdings), below[key]);
     }
     return own;
 }
@@ -105,7 +105,7 @@ Keys largest(const std::vector<std::map<std::uint32_t, std::uint64_t>> &owns,
     return keys;
 }
 
-/// As much as is left of it.
+/// Takes at most the rest.
 std::uint64_t take(std::uint64_t &left, std::uint64_t wanted) {
     const std::uint64_t taken = std::min(left, wanted);
 
@@ -150,7 +150,7 @@ std::vector<std::pair<std::size_t, std::size_t>> runs_of(const Plot &plot) {
     return runs;
 }
 
-/// What comes next is not joined to what is there.
+/// Returns whether the next point begins a new line.
 bool starts(const std::string &path) {
     return path.empty() || path.back() == 'Z' || path.back() == ' ';
 }
@@ -179,11 +179,11 @@ void add_points(std::string &path, const Plot &plot, std::size_t first, std::siz
     }
 }
 
-bool is_there(const Band &band) {
+bool is_drawn(const Band &band) {
     return std::ranges::any_of(band.bytes, [](std::uint64_t bytes) { return bytes > 0; });
 }
 
-/// The end of a long name, which tells it from others, where there is room for no more.
+/// Cuts a long name to its end, which differs from others'.
 std::string shortened(const std::string &name) {
     constexpr std::size_t most = 26;
     std::size_t from = name.size() - std::min(name.size(), most);
@@ -261,8 +261,8 @@ Plot make_plot(const std::vector<Moment> &moments, const std::map<std::uint32_t,
         plot.times.push_back(moment.time_ms);
         plot.reserve.push_back(machine[Figure::reserve]);
         interval = std::max(interval, moment.interval_ms);
-        // What the machine has free is sure; where the accounts' page cache isn't known, they
-        // have more than there is, and the machine's page cache has less of a band.
+        // Free memory is exact. If the accounts' page cache isn't known, their sum is too large,
+        // and the machine's page cache gets a smaller band.
         const std::uint64_t free = take(left, machine[Figure::free]);
         put(take(left, machine[Figure::driver] + machine[Figure::pools]));
         for (const std::uint32_t key : shown) {
@@ -278,7 +278,7 @@ Plot make_plot(const std::vector<Moment> &moments, const std::map<std::uint32_t,
         put(cache);
         put(free);
     }
-    // Where a picture has fewer moments than there are, they are further apart.
+    // Thinned moments are further apart.
     plot.gap_ms = std::max(5 * interval, 3 * (plot.until_ms - plot.since_ms) /
                                              static_cast<std::int64_t>(moments.size()));
     return plot;
@@ -356,7 +356,7 @@ void draw_bands(Markup &markup, const Plot &plot) {
             path += 'Z';
         }
         below = std::move(until);
-        if (is_there(band))
+        if (is_drawn(band))
             markup.format("<path class=\"{}\" fill=\"{}\" d=\"{}\"><title>{}</title></path>\n",
                           band.style, band.colour, path, band.name);
     }
@@ -416,7 +416,7 @@ void print_plot(std::ostream &out, const Plot &plot, const std::string &title) {
     Markup markup(out);
 
     for (const Band &band : plot.bands) {
-        if (is_there(band))
+        if (is_drawn(band))
             shown.push_back(&band);
     }
     const std::size_t lines = (shown.size() + columns - 1) / columns;

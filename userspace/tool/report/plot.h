@@ -18,9 +18,9 @@ namespace umacct::tool {
 struct Band {
     std::string name;
     std::string style;                ///< its class in the style sheet
-    const char *colour;               ///< on white, for what reads no style sheet
-    std::vector<std::uint64_t> bytes; ///< at each moment
-    std::string path{};               ///< of an account's, its cgroup's
+    const char *colour;               ///< used on white, by programs without style sheets
+    std::vector<std::uint64_t> bytes; ///< one value for each moment
+    std::string path{};               ///< cgroup of an account's band
 };
 
 /// Something that happened, on the time line.
@@ -36,19 +36,19 @@ struct Plot {
     std::uint64_t total = 0;
     std::vector<std::int64_t> times{};
     std::int64_t gap_ms = 0;   ///< moments that are further apart have nothing between them
-    std::vector<Band> bands{}; ///< from the lowest
-    std::vector<std::uint64_t> reserve{}; ///< at each moment
+    std::vector<Band> bands{}; ///< lowest first
+    std::vector<std::uint64_t> reserve{}; ///< one value for each moment
     std::vector<PlotMark> marks{};
 
-    /// Of one moment: it has no course.
+    /// Returns whether it is a single moment, which has no course.
     bool is_still() const { return times.size() == 1; }
 };
 
-/// Of a time's moments, as many as a picture shows: of several, the one with the least memory
-/// that was available, and the last of all.
+/// Reduces moments to the number that a picture shows: of several, it keeps the one with the least
+/// available memory, and the last of all.
 class Thinned {
 public:
-    /// most: so many are kept.
+    /// most: number of moments to keep.
     Thinned(const history::Range &range, std::int64_t most);
 
     void take(const history::Moment &moment);
@@ -58,7 +58,7 @@ public:
 private:
     std::int64_t since_ms_;
     std::int64_t width_ms_;
-    std::map<std::int64_t, history::Moment> kept_; ///< by bucket
+    std::map<std::int64_t, history::Moment> kept_; ///< the key is the bucket
     std::optional<history::Moment> last_;
 };
 
@@ -79,7 +79,7 @@ struct Tick {
 std::vector<Tick> time_ticks(const Plot &plot);
 std::vector<Tick> size_ticks(std::uint64_t total);
 
-/// What the next two draw in: the caller's <svg> has it as its viewBox, and any size.
+/// Coordinates of the next two: the viewBox of the caller's <svg>, which may have any size.
 constexpr int plot_width = 1000;
 constexpr int plot_height = 300;
 constexpr int bar_height = 40;

@@ -24,11 +24,11 @@ constexpr std::array common{
 
 constexpr std::array suffixes{".service", ".scope", ".slice"};
 
-/// What an owner's name begins with.
+/// Kinds that an owner's label begins with.
 constexpr std::array runtimes{"docker",     "podman", "containerd", "cri-o",
                               "kubernetes", "lxc",    "pod"};
 
-/// What is below these has names that programs and packages gave, the same on every machine.
+/// Folders whose contents have the same names on every machine, from programs and packages.
 /// /sys/fs/cgroup, /run, /proc/PID and /dev/shm are none of them.
 constexpr std::array system_folders{"/boot",
                                     "/dev/nvidiactl",
@@ -192,12 +192,12 @@ std::string Redactor::sentence(std::string_view text, const std::vector<std::str
                 named = each;
         }
         if (!named.empty()) {
-            result += name(named);
+            result += owner(named);
             at += named.size();
         } else if (rest.front() == '/' && (at == 0 || !is_name_character(text[at - 1]))) {
             std::string_view found =
                 rest.substr(0, std::min(rest.find_first_of(ends_path), rest.size()));
-            while (found.ends_with('.')) // which ends the sentence
+            while (found.ends_with('.')) // the full stop of the sentence
                 found.remove_suffix(1);
             const bool is_systems = std::ranges::any_of(system_folders, [&](std::string_view each) {
                 return found == each ||

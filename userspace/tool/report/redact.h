@@ -15,7 +15,7 @@ namespace umacct::tool {
 
 using RedactionKey = std::array<std::uint64_t, 2>;
 
-/// SipHash-2-4: without the key nobody can try names until one fits.
+/// SipHash-2-4: without the key, names can't be guessed by trying.
 std::uint64_t keyed_hash(const RedactionKey &key, std::string_view text);
 
 /// The machine's id, which no report has; where there is none, a key of now, so that the next
@@ -41,7 +41,7 @@ public:
     /// A sentence of this program's: names that are in it, and paths but the system's.
     std::string sentence(std::string_view text, const std::vector<std::string> &names = {}) const;
 
-    /// Without the words of a line that was logged, as any name may be in it.
+    /// Drops the text of a logged line, which may contain any name.
     void redact(history::Happening &happening) const;
     void redact(history::Named &named) const;
     void redact(history::End &end) const;

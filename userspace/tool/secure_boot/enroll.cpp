@@ -55,7 +55,7 @@ std::string random_text(std::string_view letters, std::size_t length) {
     return text;
 }
 
-/// As crypt(5) writes it, which the firmware's program understands.
+/// The hash in the format of crypt(5), which the firmware's program understands.
 std::string hash_of(const std::string &password) {
     const Library library("libcrypt.so.1", "there is no hash of a password");
     char *(*const crypt)(const char *, const char *) = library.find("crypt");
@@ -103,7 +103,7 @@ Queued enroll(const fs::path &root) {
     State state = read_state(root);
 
     if (!state.strict()) {
-        queued.then = state.text() + ": this kernel loads modules that nobody signed";
+        queued.then = state.text() + ": this kernel loads unsigned modules";
         return queued;
     }
     if (geteuid() != 0)

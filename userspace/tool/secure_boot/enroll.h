@@ -10,8 +10,8 @@
 namespace umacct::tool::secure_boot {
 
 struct Queued {
-    std::vector<std::string> files; ///< that were made: a key and its certificate
-    std::string then;               ///< what is to be done now, for people
+    std::vector<std::string> files; ///< new files: a key and its certificate
+    std::string then;               ///< next step, for people
 };
 
 /// Makes a key where there is none, and queues it where it is neither enrolled nor queued. The

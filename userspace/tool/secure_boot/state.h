@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What decides whether this machine's kernel loads a module that was built on it.
+/// Conditions for this machine's kernel to load a module that was built on it.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,12 @@
 
 namespace umacct::tool::secure_boot {
 
-/// From what the kernel and the firmware show below /sys, and from where DKMS has its key.
+/// State shown by the kernel and the firmware below /sys, and by DKMS's folder of keys.
 struct State {
-    std::string lockdown;     ///< as the kernel says it; empty where it has none
+    std::string lockdown;     ///< the kernel's word; empty if it has none
     bool secure = false;      ///< Secure Boot is on
     bool locked = false;      ///< a lockdown is in force
-    bool sig_enforce = false; ///< the kernel was told to take signed modules only
+    bool sig_enforce = false; ///< module.sig_enforce: signed modules only
     /// The certificate of the key that signs what DKMS builds; empty where there is none.
     std::filesystem::path certificate;
     std::optional<bool> enrolled; ///< empty where that can't be seen
@@ -25,7 +25,7 @@ struct State {
     /// "Secure Boot on, lockdown none [integrity]"
     std::string text() const;
 
-    /// What somebody has to do so that the key is enrolled.
+    /// Describes how to enroll the key.
     std::string how_to_enroll() const;
 };
 

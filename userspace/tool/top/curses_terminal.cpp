@@ -38,15 +38,15 @@ sigset_t ending_signals() {
 
 struct Look {
     attr_t attributes = A_NORMAL;
-    short colour = 0; ///< where there are colours; 0 for none
+    short colour = 0; ///< set on terminals with colours; 0 for none
 };
 
 /// How each Tone looks, in their order.
 constexpr std::array looks{Look{A_NORMAL},
                            Look{A_BOLD},
                            Look{A_DIM},
-                           Look{A_REVERSE},
-                           Look{A_REVERSE | A_BOLD | A_UNDERLINE},
+                           Look{A_UNDERLINE},
+                           Look{A_UNDERLINE | A_BOLD},
                            Look{A_NORMAL, COLOR_YELLOW},
                            Look{A_BOLD, COLOR_MAGENTA},
                            Look{A_BOLD, COLOR_RED}};
@@ -71,11 +71,14 @@ Screen open_screen() {
     sigset_t blocked = ending_signals();
     sigset_t before{};
 
-    // Before the screen: ncurses handles signals by itself otherwise. SIGWINCH is let
-    // through only while waiting, so that none is missed.
+    // Signals first: ncurses installs handlers otherwise. SIGWINCH is unblocked only while waiting,
+    // so that none is missed.
     sigaddset(&blocked, SIGWINCH);
     sigprocmask(SIG_BLOCK, &blocked, &before);
     Screen screen(newterm(nullptr, stdout, stdin), Restore{before});
+    // A terminal that this machine has no description of, as after ssh from a newer one.
+    if (!screen)
+        screen.reset(newterm("xterm", stdout, stdin));
     if (!screen)
         sigprocmask(SIG_SETMASK, &before, nullptr);
     return screen;

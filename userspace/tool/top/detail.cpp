@@ -18,14 +18,14 @@ namespace {
 constexpr int history_height = 8;
 constexpr std::size_t processes_shown = 10;
 
-/// Columns of a part, of so many.
+/// Returns the columns of a part, out of that many.
 int place(std::uint64_t bytes, std::uint64_t total, int width) {
     return total == 0 ? 0
                       : static_cast<int>(std::lround(static_cast<double>(std::min(bytes, total)) *
                                                      width / static_cast<double>(total)));
 }
 
-/// Where a mark of that limit is; -1 for none.
+/// Returns the position of a limit's mark; -1 for none.
 int mark_of(const Limit &limit, std::uint64_t total, int width) {
     return limit && *limit <= total ? std::min(place(*limit, total, width), width - 1) : -1;
 }
@@ -51,7 +51,10 @@ std::vector<DrawnItem> figures_of(const TopModel &model, const TopRow &row) {
     };
 
     return {
-        {"usage " + with_share(account.usage), Tone::strong},
+        {"total " + (memory.total ? with_share(*memory.total) : "-"), Tone::strong},
+        {fmt::format("page cache {}", size(memory.cache))},
+        {fmt::format("swap {}", size(memory.swap))},
+        {fmt::format("usage {}", format_short(account.usage))},
         {fmt::format("itself {}", format_short(account.local))},
         {fmt::format("peak {}", format_short(account.peak))},
         {fmt::format("rate {}", row.rate ? format_rate(*row.rate) : "-")},
@@ -59,7 +62,8 @@ std::vector<DrawnItem> figures_of(const TopModel &model, const TopRow &row) {
         {fmt::format("uncharged {}", format_short(account.uncharged())),
          account.uncharged() > 0 ? Tone::uncharged : Tone::plain},
         {fmt::format("managed {}", format_short(account.managed))},
-        {fmt::format("metadata {}", format_short(account.metadata))},
+        {fmt::format("metadata {}, pinned {}", format_short(account.metadata),
+                     format_short(account.pinned))},
         {fmt::format("memory.current {}", size(memory.current))},
         {fmt::format("memory.max {}", size(memory.max))},
         {fmt::format("pressure {}",
@@ -177,7 +181,7 @@ void draw_detail(Grid &grid, int row, int height, const TopModel &model, const T
         account.uncharged() > 0 ? Tone::uncharged : Tone::plain);
     row += draw_items(grid, row, end - row, figures_of(model, chosen));
 
-    // What is left is shared by the history and the processes.
+    // The history and the processes share the remaining rows.
     const std::vector<std::string> processes = processes_of(model, account);
     const int left = end - row - 1;
     const int list = std::min(static_cast<int>(processes.size()), left / 2);

@@ -11,8 +11,8 @@
 
 namespace umacct::tool {
 
-/// What the account holds of so much memory, as a bar of that many characters with marks where
-/// its limits are: "|" the lowest hard one that it has, ":" the soft one.
+/// Draws the account's usage of that much memory, as a bar of that many characters with marks at
+/// its limits: "|" the lowest hard one that applies to it, ":" the soft one.
 std::string usage_bar(const Account &account, std::uint64_t total, int width);
 
 /// The last values as lines of that many characters, the highest first. limit: is marked where

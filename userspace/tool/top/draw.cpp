@@ -33,7 +33,7 @@ const char *reserve_glyph() {
     return shows_unicode() ? "\u254C" : "-";
 }
 
-/// From the left of the bar; what remains is available.
+/// Returns the parts of the bar from the left; the rest is available.
 std::vector<Part> parts_of(const TopSample &sample) {
     const Status &status = sample.status;
     const std::uint64_t used = sample.total - std::min(sample.available, sample.total);
@@ -45,7 +45,19 @@ std::vector<Part> parts_of(const TopSample &sample) {
             {"uncharged", status.uncharged(), "\u2588", "#", Tone::uncharged}};
 }
 
-void draw_bar(Grid &grid, int row, const TopSample &sample) {
+/// Lists the bar's owners from the left, with their names in it.
+std::vector<Part> owners_of(const TopSample &sample) {
+    std::vector<Part> parts;
+
+    for (const OwnerShare &each : sample.division.owners)
+        parts.push_back({each.name.c_str(), each.total, parts.size() % 2 == 0 ? "\u2593" : "\u2592",
+                         parts.size() % 2 == 0 ? "#" : "+"});
+    parts.push_back({sample.division.whole ? "the rest" : "not visible to you",
+                     sample.division.rest, "\u2591", ".", Tone::faint});
+    return parts;
+}
+
+void draw_bar(Grid &grid, int row, const TopSample &sample, bool kinds) {
     static constexpr std::string_view title = "Memory [";
     const int width = grid.size().columns - static_cast<int>(title.size()) - 1;
     const auto place = [&](std::uint64_t bytes) {
@@ -58,8 +70,11 @@ void draw_bar(Grid &grid, int row, const TopSample &sample) {
     int column = grid.put(row, 0, title);
     const int start = column;
 
-    for (const Part &part : parts_of(sample)) {
+    for (const Part &part : kinds ? parts_of(sample) : owners_of(sample)) {
         until += part.bytes;
+        // A name that is cut says nothing.
+        if (!kinds && width_of(part.name) < start + place(until) - column)
+            column = grid.put(row, column, part.name, part.tone);
         while (column < start + place(until))
             column = grid.put(row, column, part.glyph(), part.tone);
     }
@@ -74,16 +89,18 @@ void draw_bar(Grid &grid, int row, const TopSample &sample) {
 
 using Item = DrawnItem;
 
-std::vector<Item> legend(const TopSample &sample) {
+std::vector<Item> legend(const TopSample &sample, bool kinds) {
+    const Division &division = sample.division;
     const std::uint64_t reserve = sample.status.reserve;
-    std::vector<Item> items{{fmt::format("available {} of {}", format_short(sample.available),
-                                         format_short(sample.total)),
-                             Tone::strong}};
+    std::vector<Item> items{
+        {available_text(division), division.is_short() ? Tone::refused : Tone::strong}};
     const std::vector<Part> parts = parts_of(sample);
 
     std::for_each(parts.rbegin(), parts.rend(), [&](const Part &part) {
-        items.push_back({fmt::format("{} {} {}", part.glyph(), part.name, format_short(part.bytes)),
-                         part.bytes > 0 ? part.tone : Tone::plain});
+        if (kinds)
+            items.push_back(
+                {fmt::format("{} {} {}", part.glyph(), part.name, format_short(part.bytes)),
+                 part.bytes > 0 ? part.tone : Tone::plain});
     });
     items.push_back(reserve == 0
                         ? Item{"reserve " + reserve_text(sample.status, format_short)}
@@ -96,7 +113,7 @@ std::vector<Item> legend(const TopSample &sample) {
 
 constexpr int history_most = 60;
 
-/// What is drawn beside the columns that all lists have.
+/// Drawn fields besides the columns of all lists.
 constexpr std::string_view history_field = "history";
 constexpr std::string_view bar_field = "bar";
 
@@ -109,7 +126,7 @@ struct Field {
     std::string_view name;
     int wide;   ///< columns that it takes at least
     int narrow; ///< the same on a narrow screen
-    int goes;   ///< at which step it is left out; 0 for never
+    int goes;   ///< the step at which it is left out; 0 for never
 
     int width(bool on_wide) const { return on_wide ? wide : narrow; }
 
@@ -123,7 +140,7 @@ struct Field {
     bool right() const { return !is_drawn(name) && column(name, Of::both, "").right(); }
 };
 
-/// Where a screen has no room for all of them, they give way step by step.
+/// Fields of a list, which narrow or vanish step by step on a small screen.
 struct Choice {
     std::vector<Field> all;
     int narrows; ///< the step at which columns become as narrow as they can
@@ -132,22 +149,24 @@ struct Choice {
 
 const Choice &choice_of(Of of) {
     static const Choice of_accounts{{{"name", 24, 18, 0},
-                                     {"usage", 9, 9, 0},
+                                     {"total", 9, 9, 0},
+                                     {"usage", 9, 9, 10},
                                      {"limit", 9, 9, 10},
                                      {"percent", 7, 7, 4},
-                                     {"peak", 9, 9, 7},
+                                     {"peak", 9, 9, 8},
                                      {"rate", 12, 12, 9},
-                                     {"memory.current", 14, 9, 8},
+                                     {"memory.current", 14, 9, 6},
                                      {"uncharged", 9, 9, 3},
                                      {"pressure", 9, 9, 4},
                                      {"state", 9, 9, 2},
                                      {bar_field, 16, 10, 1},
-                                     {history_field, 10, 8, 6}},
+                                     {history_field, 10, 8, 7}},
                                     5,
                                     10};
     static const Choice of_processes{{{"pid", 7, 7, 8},
                                       {"name", 16, 16, 0},
-                                      {"usage", 9, 9, 0},
+                                      {"total", 9, 9, 0},
+                                      {"usage", 9, 9, 8},
                                       {"limit", 9, 9, 4},
                                       {"percent", 7, 7, 2},
                                       {"peak", 9, 9, 5},
@@ -237,7 +256,7 @@ Layout layout_of(int columns, Of of, const std::vector<TopRow> &rows) {
 
     Layout layout = layout_at(choice, step);
     int room = columns - layout.width();
-    // On a screen that is too small even for two columns, names shrink.
+    // Names shrink on a screen that is too small even for two columns.
     if (room < 0) {
         layout.fields.front().width = std::max(layout.fields.front().width + room, 1);
         return layout;
@@ -301,6 +320,7 @@ constexpr std::array help_of_keys{
     "  *                            unfold everything",
     "  p                            processes instead of cgroups, and back",
     "  a                            also cgroups that hold nothing",
+    "  b                            the bar by kinds of memory instead of owners, and back",
     "  s                            sort by another column; r reverses",
     "  /                            show only names that contain a text",
     "  l                            set the hard limit of the chosen row's cgroup",
@@ -312,12 +332,12 @@ constexpr std::array help_of_keys{
     "Columns",
 };
 
-/// Of what is drawn, which is no column of a list.
+/// Help for the drawn fields, which are no columns of lists.
 constexpr std::array help_of_drawn{
     "  OF ALL          usage as a part of the machine's memory; the marks are limits: the",
     "                  lowest hard one, and, broken, the soft one",
-    "  HISTORY         usage at each refresh, the newest to the right; from before the start",
-    "                  where umacctd recorded it and you may read that",
+    "  HISTORY         usage at each refresh, the newest to the right, scaled to its highest;",
+    "                  from before the start where umacctd recorded it and you may read that",
     "",
     "In the list of processes, LIMIT and MEMORY.CURRENT are those of the cgroup.",
     "On small screens, MEMORY.CURRENT is called CURRENT.",
@@ -341,12 +361,13 @@ const std::vector<std::string> &help_text() {
 
 } // namespace
 
-int draw_machine(Grid &grid, int row, int rows, const TopSample &sample) {
+int draw_machine(Grid &grid, int row, int rows, const TopSample &sample, bool kinds) {
     if (rows <= 0)
         return 0;
-    draw_bar(grid, row, sample);
+    kinds |= sample.division.owners.empty(); // a subtree has no owners
+    draw_bar(grid, row, sample, kinds);
 
-    int used = 1 + draw_items(grid, row + 1, rows - 1, legend(sample));
+    int used = 1 + draw_items(grid, row + 1, rows - 1, legend(sample, kinds));
     const std::vector<std::string> wrong = warnings(sample.status);
     if (!wrong.empty() && used < rows) {
         const std::string more =

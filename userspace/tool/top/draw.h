@@ -12,7 +12,7 @@ namespace umacct::tool {
 
 /// Draws the machine: a bar of its memory, what the bar's parts are, and what is wrong
 /// with the figures. No more rows than that, from the given one; returns how many.
-int draw_machine(Grid &grid, int row, int rows, const TopSample &sample);
+int draw_machine(Grid &grid, int row, int rows, const TopSample &sample, bool kinds);
 
 /// Draws titles and as many rows as fit, from rows[first] on.
 void draw_table(Grid &grid, int row, int height, const TopModel &model,

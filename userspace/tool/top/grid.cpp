@@ -18,7 +18,7 @@ struct Character {
     int width;
 };
 
-/// What is shown for the text's next character, which is taken off it.
+/// Takes the next character off the text, as it is shown.
 Character next_character(std::string_view &text) {
     const std::string_view before = text;
     const auto code = take_character(text);

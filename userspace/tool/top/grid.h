@@ -16,8 +16,7 @@ struct Size {
     int columns = 0;
 };
 
-/// What a text is, for a terminal to choose how it looks. Colours are for those that
-/// say something.
+/// Meaning of a text, by which a terminal chooses its look. Colours are for those with a meaning.
 enum class Tone {
     plain,
     strong,
@@ -25,7 +24,7 @@ enum class Tone {
     head, ///< titles of columns
     head_strong,
     uncharged, ///< the blind spot
-    over_soft, ///< above a soft limit
+    over_soft, ///< an account above its soft limit
     refused,   ///< just refused, and errors
 };
 

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 /// How long a refusal is shown.
 constexpr auto refused_time = 10s;
 
-/// In whatever case.
+/// Ignores case.
 bool contains(std::string_view text, std::string_view part) {
     const auto same = [](unsigned char a, unsigned char b) {
         return std::tolower(a) == std::tolower(b);
@@ -90,7 +90,7 @@ void TopModel::record(const TopKey &key, std::uint64_t usage, const TopSample &s
     series[key] = std::move(now);
 }
 
-/// A refusal counts in every account up to the root; it is told of the lowest.
+/// A refusal counts in every account up to the root; the lowest one's is shown.
 void TopModel::note_refusals(const TopSample &sample, std::map<TopKey, Series> &series) {
     std::set<std::uint64_t> told;
 
@@ -124,7 +124,7 @@ void TopModel::note_removed(const TopSample &sample) {
     }
 }
 
-/// What became idle a moment ago stays for as long as its history tells of more.
+/// An account that became idle a moment ago stays while its history shows memory.
 bool TopModel::wanted(const Account &account) const {
     const auto series = series_.find(key_of(account));
 
@@ -138,7 +138,7 @@ bool TopModel::comes_first(const Row &a, const Row &b) const {
     return reversed ? comes_before(*sort, b, a) : comes_before(*sort, a, b);
 }
 
-/// What matches a filter is shown, whatever is folded.
+/// A filter shows all matches, folded or not.
 bool TopModel::is_open(const Account &account) const {
     return !filter.empty() || !folded_.contains(account.id);
 }
@@ -218,8 +218,12 @@ void TopModel::complete(Row &row) const {
         row.rate = series->second.rate;
     if (memory != sample_->memory.end())
         row.memory = memory->second;
-    if (row.client == nullptr)
+    if (row.client == nullptr) {
         row.bound_by = sample_->binders.shown(*row.account);
+    } else if (const auto process = sample_->processes.find(key_of(*row.client));
+               process != sample_->processes.end()) {
+        row.process = process->second;
+    }
 }
 
 TopRow TopModel::top_row(Row row) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What "top" shows, without a screen: readings become rows with rates and a history,
-/// sorted, filtered and folded as the user wants them.
+/// The model of "top", without a screen: readings become rows with rates and a history, sorted,
+/// filtered and folded by the user.
 #pragma once
 
 #include <chrono>
@@ -16,25 +16,13 @@
 #include <vector>
 
 #include "lib/module/model.h"
+#include "tool/print/owners.h"
 #include "tool/print/text.h"
 #include "tool/print/tree.h"
 
 namespace umacct::tool {
 
-/// One reading of the module and the machine.
-struct TopSample {
-    std::chrono::steady_clock::time_point time;
-    Status status;
-    std::uint64_t total = 0; ///< the machine's memory
-    std::uint64_t free = 0;
-    std::uint64_t available = 0;
-    std::vector<Account> accounts;
-    std::vector<Client> clients;
-    std::unordered_map<std::uint64_t, MemoryController> memory; ///< by account
-    Binders binders;
-};
-
-/// What stays the same of an account or a process from one reading to the next.
+/// Identity of an account or a process across readings.
 struct TopKey {
     std::uint64_t account = 0;
     bool process = false;
@@ -48,10 +36,25 @@ TopKey key_of(const Account &account);
 TopKey key_of(const Client &client);
 TopKey key_of(const Row &row);
 
-/// With what is known from the readings before.
+/// One reading of the module and the machine.
+struct TopSample {
+    std::chrono::steady_clock::time_point time;
+    Status status;
+    std::uint64_t total = 0; ///< the machine's memory
+    std::uint64_t free = 0;
+    std::uint64_t available = 0;
+    std::vector<Account> accounts;
+    std::vector<Client> clients;
+    std::unordered_map<std::uint64_t, MemoryController> memory; ///< the key is the account's id
+    std::map<TopKey, ProcessMemory> processes;
+    Division division; ///< empty for a subtree
+    Binders binders;
+};
+
+/// A row with values from the readings before.
 struct TopRow : Row {
     TopKey key;
-    bool open = true;                        ///< what is below it is shown
+    bool open = true;                        ///< its descendants are shown
     std::vector<std::uint64_t> history = {}; ///< usage, the newest last
     bool refused = false;                    ///< a moment ago
 };
@@ -73,11 +76,11 @@ public:
     /// The same with its path behind it, for what is changed.
     std::string named(std::string_view path) const { return name_and_path(owners_, path); }
 
-    /// What is known from before the first reading: usage at each refresh that there would have
-    /// been, the newest last.
+    /// Adds an account's usage before the first reading, one value for each refresh, the newest
+    /// last.
     void recall(std::uint64_t account, const std::vector<std::uint64_t> &usage);
 
-    /// So many refreshes are shown.
+    /// Number of refreshes in a history.
     static constexpr std::size_t history_length = 120;
 
     /// The newest reading.
@@ -91,14 +94,14 @@ public:
     /// Null before the first reading and after lose().
     const TopSample *sample() const { return sample_ ? &*sample_ : nullptr; }
 
-    /// Between the last two readings.
+    /// Returns events between the last two readings.
     const std::vector<TopNotice> &notices() const { return notices_; }
 
     /// Null when the newest reading has no such account.
     const Account *account(std::uint64_t id) const;
 
     std::vector<TopRow> rows() const;
-    /// Of an account in the newest reading, wherever it is in the list.
+    /// Returns the row of an account in the newest reading, listed or not.
     TopRow account_row(const Account &account) const;
     /// Accounts, or processes, in the order of rows(), whatever is folded.
     std::vector<Row> all_rows() const;
@@ -116,9 +119,10 @@ public:
 
     bool processes = false; ///< the list of processes instead of the tree of cgroups
     bool all = false;       ///< idle accounts too
-    const Column *sort = &column("usage", Of::both, "");
+    bool kinds = false;     ///< the bar is of kinds of memory, not of owners
+    const Column *sort = &column("total", Of::both, "");
     bool reversed = false;
-    std::string filter; ///< what a name must contain, in whatever case
+    std::string filter; ///< required part of a name, in any case
 
 private:
     struct Series {
@@ -144,7 +148,7 @@ private:
 
     const Owners &owners_;
     std::optional<TopSample> sample_;
-    std::unordered_map<std::uint64_t, std::size_t> index_; ///< of accounts in the sample
+    std::unordered_map<std::uint64_t, std::size_t> index_; ///< index of an account in the sample
     std::string problem_;
     std::vector<TopNotice> notices_;
     std::map<TopKey, Series> series_;

@@ -38,9 +38,9 @@ struct TopOptions {
     bool batch = false;
     bool processes = false;
     bool all = false;
-    ListOptions list{.columns = {}, .sort = "usage"};
+    ListOptions list{.columns = {}, .sort = "total"};
 
-    /// 0 for no end. What nobody asked to go on is over after one.
+    /// 0 for no end. Without a terminal or -n, one is printed.
     std::uint64_t refreshes(const Output &output) const {
         return iterations.value_or(batch || output.json || output.terminal ? 0 : 1);
     }
@@ -98,10 +98,23 @@ private:
         sample.total = memory.total();
         sample.free = memory.free();
         sample.available = memory.available();
+        if (target_)
+            sample.division = {.total = memory.total(), .available = memory.available()};
+        else
+            sample.division = divide(machine_, memory, sample.status, sample.accounts);
         for (const Account &account : sample.accounts)
-            sample.memory.emplace(account.id,
-                                  (is_busy(account) ? memory_and_pressure : memory_controller)(
-                                      machine_.cgroups(), account));
+            sample.memory.emplace(account.id, memory_controller(machine_.cgroups(), account,
+                                                                {.total = is_busy(account),
+                                                                 .pressure = is_busy(account)}));
+        for (auto &[id, each] : sample.memory) {
+            if (each.current || each.total)
+                continue;
+            const auto root = std::ranges::find(sample.accounts, id, &Account::id);
+            if (root != sample.accounts.end() && root->path == "/")
+                each.total = sample.total - std::min(sample.total, sample.available);
+        }
+        for (const Client &client : sample.clients)
+            sample.processes.emplace(key_of(client), process_memory(machine_.proc(), client));
         return sample;
     }
 
@@ -120,10 +133,10 @@ void refresh(Reader &reader, TopModel &model) {
     }
 }
 
-/// What the recorder saw before, at the refreshes that there would have been since then.
+/// Adds the recorder's samples, at the times of earlier refreshes.
 void recall(TopModel &model, const Machine &machine, std::chrono::milliseconds delay) {
     const std::string current = boot_id(machine.proc());
-    // Between a sample and the next one may be two seconds; then the line would be of two times.
+    // Two samples may be two seconds apart: a shorter interval would mix their times.
     const std::int64_t interval_ms = std::max<std::int64_t>(
         delay.count(), std::chrono::milliseconds(history::sample_interval).count());
     const std::int64_t gap_ms = 3 * interval_ms;
@@ -158,7 +171,7 @@ void recall(TopModel &model, const Machine &machine, std::chrono::milliseconds d
                             });
         }
     } catch (const Error &) {
-        return; // nobody records it, or not for this user
+        return; // not recorded, or not readable by this user
     }
     if (now_ms - last_ms > gap_ms)
         return;
@@ -213,10 +226,10 @@ void print_machine(const Output &output, const TopSample &sample) {
 /// Throws Error (usage) where there is no such column.
 std::vector<const Column *> columns_of(const ListOptions &options, bool processes) {
     return processes ? chosen_columns(options, Of::processes,
-                                      {"pid", "usage", "limit", "percent", "peak", "rate",
+                                      {"pid", "total", "usage", "limit", "percent", "peak", "rate",
                                        "memory.current", "uncharged", "name", "account"})
                      : chosen_columns(options, Of::accounts,
-                                      {"name", "usage", "limit", "percent", "peak", "rate",
+                                      {"name", "total", "usage", "limit", "percent", "peak", "rate",
                                        "memory.current", "uncharged", "pressure"});
 }
 
@@ -305,7 +318,7 @@ void check_columns(const TopOptions &options, bool on_screen) {
                                               : nullptr;
 
     if (on_screen && given != nullptr)
-        throw Error(Failure::usage, fmt::format("{}: the screen has columns of its own", given),
+        throw Error(Failure::usage, fmt::format("{}: not possible on the screen", given),
                     "with --batch they are printed as you choose them");
 }
 
@@ -319,7 +332,7 @@ int top(Session &session, const TopOptions &options) {
     model.processes = options.processes;
     model.all = options.all;
     model.sort = &column(options.list.sort, Of::both, "--sort");
-    // What fails from the start is said plainly, before there is a screen.
+    // Errors of the start are printed plainly, before there is a screen.
     check_columns(options, wants_screen && output.terminal);
     if (options.refreshes(output) != 1)
         session.count_meanwhile();
@@ -368,8 +381,7 @@ Action add_top(CLI::App &verb) {
         ->type_name("SECONDS")
         ->check(CLI::Validator(check_delay, "", ""))
         ->capture_default_str();
-    verb.add_option("-n,--iterations", options->iterations,
-                    "end after so many refreshes; 0 for never")
+    verb.add_option("-n,--iterations", options->iterations, "number of refreshes; 0 for no end")
         ->type_name("N")
         ->check(CLI::Validator(check_iterations, "", ""));
     verb.add_flag("-b,--batch", options->batch, "plain text, one refresh below the other");

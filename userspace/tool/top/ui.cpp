@@ -59,7 +59,7 @@ void TopUi::refreshed() {
 // --- keys -----------------------------------------------------------------------
 
 TopUi::Wish TopUi::press(Key key) {
-    // In the order of Mode.
+    // Handlers in the order of Mode.
     static constexpr std::array presses{&TopUi::press_in_list,  &TopUi::press_in_help,
                                         &TopUi::press_in_sort,  &TopUi::press_in_filter,
                                         &TopUi::press_in_limit, &TopUi::press_in_confirm,
@@ -78,7 +78,7 @@ TopUi::Wish TopUi::press(Key key) {
 void TopUi::press_in_list(Key key) {
     struct Binding {
         Key key;
-        std::string_view characters; ///< that do the same
+        std::string_view characters; ///< keys that do the same
         void (*act)(TopUi &ui);
     };
 
@@ -95,6 +95,7 @@ void TopUi::press_in_list(Key key) {
         Binding{Key::escape, "", [](TopUi &ui) { ui.model_.filter.clear(); }},
         Binding{Key{'*'}, "", [](TopUi &ui) { ui.model_.unfold_all(); }},
         Binding{Key{'a'}, "", [](TopUi &ui) { ui.model_.all = !ui.model_.all; }},
+        Binding{Key{'b'}, "", [](TopUi &ui) { ui.model_.kinds = !ui.model_.kinds; }},
         Binding{Key{'s'}, "", [](TopUi &ui) { ui.mode_ = Mode::sort; }},
         Binding{Key{'r'}, "", [](TopUi &ui) { ui.model_.reversed = !ui.model_.reversed; }},
         Binding{Key{'l'}, "", [](TopUi &ui) { ui.ask_limit(); }},
@@ -334,24 +335,21 @@ void TopUi::write_to_cgroup(const char *file, const char *text, const std::strin
 
 void TopUi::set_limit() {
     const std::string name = model_.named(chosen_.path);
-    AccountChange change;
-    Enforcement made;
+    PersonChange change;
 
-    change.hard = bytes_;
+    change.asked.hard = bytes_;
     try {
         Module &module = session_.module();
-        const auto hard_now = [&] {
-            const auto now = module.account(chosen_.id);
+        const Carried carried =
+            carry_out(session_, {.path = chosen_.path, .id = chosen_.id, .pid = {}}, change);
+        const Enforcement &made = carried.made;
+        const auto now = module.account(chosen_.id);
+        const std::string before =
+            format_limit(*carried.before.hard == UMACCT_UNLIMITED ? Limit() : carried.before.hard);
+        const std::string said =
+            change_text(name + ": hard limit", before, format_limit(now ? now->hard : Limit()));
 
-            return format_limit(now ? now->hard : Limit());
-        };
-        const std::string before = hard_now();
-
-        request_change(name, {{UMACCT_A_ACCOUNT_HARD, "hard"}},
-                       [&] { made = module.set_account(chosen_.id, change); });
-        const std::string said = change_text(name + ": hard limit", before, hard_now());
-
-        // What is not so comes first: a screen may cut the end off.
+        // The warning comes first: a screen may cut off the end.
         if (is_unenforced(made))
             message_ = {fmt::format("not enforced: {}; {}", printable(made.reason), said),
                         Tone::refused};
@@ -379,7 +377,7 @@ Grid TopUi::draw(Size size) {
         if (spare >= 0)
             draw_title(grid), ++row;
         if (spare > 0 && model_.sample() != nullptr)
-            row += draw_machine(grid, row, std::min(spare, 5), *model_.sample());
+            row += draw_machine(grid, row, std::min(spare, 5), *model_.sample(), model_.kinds);
         const int height = size.rows - row - (size.rows > 1 ? 1 : 0);
         if (base_ != Mode::detail || !draw_chosen(grid, row, height))
             draw_body(grid, row, height);
@@ -415,7 +413,7 @@ bool TopUi::draw_chosen(Grid &grid, int row, int height) {
     if (rows.empty() || rows[model_.selected(rows)].account == nullptr)
         return false;
     TopRow chosen = rows[model_.selected(rows)];
-    // Of a process it is its cgroup that there is more to tell of.
+    // A process's details are those of its cgroup.
     if (chosen.client != nullptr)
         chosen = model_.account_row(*chosen.account);
     draw_detail(grid, row, height, model_, chosen);
@@ -497,7 +495,7 @@ void TopUi::draw_bottom(Grid &grid) const {
     };
 
     if (mode_ == Mode::confirm) {
-        // Whom it is about matters as much as the answer: nothing is cut while there are rows.
+        // The subject matters as much as the answer: nothing is cut while there are rows.
         const std::vector<std::string> lines = wrapped(line.text, columns);
         const auto shown = std::min(lines.size(), static_cast<std::size_t>(row) + 1);
 
@@ -505,7 +503,7 @@ void TopUi::draw_bottom(Grid &grid) const {
             put(row - static_cast<int>(shown - 1 - i), lines[i + lines.size() - shown], line.tone);
         return;
     }
-    // Of what is typed the end matters.
+    // The end of an input matters.
     const bool typed = mode_ == Mode::filter || mode_ == Mode::limit;
     grid.put(row, 0, (typed ? fitted_end : fitted)(line.text, columns), line.tone);
     if (mode_ == Mode::limit && !message_.text.empty() && row > 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the keys of "top" do, and what its screen looks like then.
+/// The keys of "top", and its screen.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct Session;
 
 class TopUi {
 public:
-    /// What a key asks of whoever runs this.
+    /// A key's request to the caller.
     enum class Wish { nothing, refresh, quit };
 
     /// model and session must outlive it. target: the only subtree that is shown; empty
@@ -27,7 +27,7 @@ public:
 
     Wish press(Key key);
 
-    /// Tells of what the model's newest reading found.
+    /// Shows the notices of the model's newest reading.
     void refreshed();
 
     bool paused() const { return paused_; }
@@ -40,7 +40,7 @@ private:
     struct Message {
         std::string text;
         Tone tone = Tone::plain;
-        bool notice = false; ///< told without being asked
+        bool notice = false; ///< shown without a key
     };
 
     void press_in_list(Key key);
@@ -57,13 +57,13 @@ private:
     void ask_limit();
     void ask_freeze();
     void ask_kill();
-    /// What y does.
+    /// Asks a question; y calls the function.
     void ask(std::string question, void (TopUi::*yes)());
     void set_limit();
     void freeze();
     void kill_all();
     void write_to_cgroup(const char *file, const char *text, const std::string &done);
-    /// For people, with the path where that is something else.
+    /// Returns the name for people, with the path if that is something else.
     std::string named(const Account &account) const;
     bool edit(Key key);
 
@@ -79,11 +79,11 @@ private:
     std::chrono::milliseconds delay_;
     Mode mode_ = Mode::list;
     Mode base_ = Mode::list;    ///< the list, or the detail of its chosen row
-    Wish wish_ = Wish::nothing; ///< of the key that is pressed
+    Wish wish_ = Wish::nothing; ///< request of the current key
     bool paused_ = false;
     Message message_;
     std::string input_;
-    Account chosen_;          ///< whom a question is about
+    Account chosen_;          ///< account of a pending question
     std::uint64_t bytes_ = 0; ///< the limit to confirm
     bool thaws_ = false;      ///< it is frozen now
     std::string question_;

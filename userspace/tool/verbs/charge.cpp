@@ -48,30 +48,32 @@ int set_default(Session &session, umacct_charge_mode mode) {
         throw Error(Failure::usage, "MODE: the machine's default has nothing to inherit from",
                     "say 'on' or 'off', or name a TARGET");
 
-    const MachineChange change{.reserve = {}, .charge_default = mode};
-    const MachineChange before = as_it_is(change, module.status());
-    const Enforcement made = set_machine(module, change);
-    const MachineChange after = as_it_is(change, module.status());
+    MachineWish wish;
+    wish.module.charge_default = mode;
+    const MachineChanged changed = change_machine(session, wish);
+    const MachineChange before = changed.of_module.before;
+    const MachineChange after = as_it_is(before, module.status());
     if (output.json)
         output.document(merged({{"charge_default", name_of(*after.charge_default)},
                                 {"before", name_of(*before.charge_default)}},
-                               to_json(made)));
+                               to_json(changed.of_module.made)));
     else
         print_changes(output, before, after);
-    return report_enforcement(output, made);
+    note_machine(output, changed);
+    return report_enforcement(output, changed.of_module.made);
 }
 
 int charge(Session &session, ModeOptions options) {
-    AccountChange change;
+    PersonChange change;
 
     options.understand({"on", "off", "inherit"}, "for example: umacct charge ollama.service on");
     if (!options.mode)
         return list(session, options);
-    change.charge = parse_charge_mode(*options.mode);
+    change.asked.charge = parse_charge_mode(*options.mode);
     if (!options.target)
-        return set_default(session, *change.charge);
+        return set_default(session, *change.asked.charge);
 
-    return change_account(session, session.machine.resolve(*options.target), change);
+    return change_account(session, resolve_to_change(session.machine, *options.target), change);
 }
 
 } // namespace

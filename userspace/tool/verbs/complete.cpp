@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What may come next on a command line, for the shells: a line for each word, with a tab
-/// and what it is. ":file" asks the shell for files, ":command N" for another program's
-/// words from the Nth on.
+/// Completions of a command line, for the shells: a line for each word, with a tab and its
+/// description. ":file" makes the shell complete files, ":command N" another program's words from
+/// the Nth on.
 #include <algorithm>
 #include <map>
 
@@ -10,10 +10,11 @@
 
 #include "lib/settings.h"
 #include "lib/text.h"
-#include "tool/headroom.h"
+#include "tool/machine_order.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
 #include "tool/settings.h"
+#include "tool/total.h"
 #include "tool/verbs.h"
 #include "tool/words.h"
 
@@ -23,8 +24,8 @@ namespace {
 
 constexpr std::size_t most_targets = 1000;
 
-/// What a shell takes as one word, whatever cgroups are called: it ends up on a command
-/// line.
+/// Returns whether a shell takes the text as one word: cgroups may have any names, and a completion
+/// ends up on a command line.
 bool is_plain(std::string_view text) {
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
                                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -120,8 +121,8 @@ void add_options(const CLI::App &app, Candidates &candidates) {
     }
 }
 
-/// What a setting may be, beside a size or a time. clang 14 does not see that a generic lambda
-/// calls it.
+/// Returns the words that a setting accepts besides a size or a time. clang 14 does not see that a
+/// generic lambda calls it.
 [[maybe_unused]] std::vector<std::string_view> words_for(SettingKind kind) {
     switch (kind) {
     case SettingKind::limit:
@@ -132,7 +133,7 @@ void add_options(const CLI::App &app, Candidates &candidates) {
         std::vector<std::string_view> words(std::begin(charge_mode_words),
                                             std::end(charge_mode_words));
 
-        words.push_back(none_word);
+        words.emplace_back(none_word);
         return words;
     }
     default:
@@ -163,13 +164,15 @@ void add_settings(Candidates &candidates, std::span<const std::string> given) {
     };
 
     for_each_setting(add);
+    if (equals == std::string::npos)
+        candidates.add_setting(total_key + std::string("="), total_help);
     if (given.front() == "/" || given.front() == machine_word) {
         for_each_machine_setting(add);
         for_each_headroom_setting(add_name);
     }
 }
 
-/// What the argument may be; what the shell is asked for instead, or nothing.
+/// Adds the values of an argument; returns the directive for the shell, or nothing.
 std::string add_values(Session &session, const CLI::App &verb, const CLI::Option &argument,
                        std::span<const std::string> given, Candidates &candidates) {
     const std::string name = argument.get_positional() ? argument.get_name(true) : "";
@@ -183,6 +186,8 @@ std::string add_values(Session &session, const CLI::App &verb, const CLI::Option
         add_targets(session, candidates);
     if (name == "TARGET" && verb.get_name() == "set")
         candidates.add(std::string(machine_word), "the machine");
+    if (name == "TARGET" && verb.get_name() == "show")
+        candidates.add("guard", "umacctd's guard");
     if (name == "SETTING")
         add_settings(candidates, given);
     if (verb.get_name() == "charge" && (name == "TARGET" || name == "MODE")) {
@@ -190,6 +195,14 @@ std::string add_values(Session &session, const CLI::App &verb, const CLI::Option
             candidates.add(mode, "mode");
     }
     return "";
+}
+
+/// Whether TARGET stands for a file after these words.
+bool takes_file(const std::string &verb, std::span<const std::string> words) {
+    const auto is_there = [&](const char *word) { return std::ranges::count(words, word) > 0; };
+
+    return (verb == "config" && is_there("load")) ||
+           (verb == "history" && (is_there("--html") || is_there("--svg")));
 }
 
 std::string complete_argument(Session &session, const CLI::App &verb,
@@ -210,6 +223,8 @@ std::string complete_argument(Session &session, const CLI::App &verb,
     }
     if (candidates.prefix().starts_with('-'))
         add_options(verb, candidates);
+    else if (given.size() + 1 == positionals.size() && takes_file(verb.get_name(), words))
+        return ":file";
     else if (given.size() < positionals.size())
         return add_values(session, verb, *positionals[given.size()], given, candidates);
     else if (!positionals.empty() && positionals.back()->get_items_expected_max() > 1)
@@ -243,7 +258,7 @@ int complete(Session &session, const CLI::App &app, std::span<const Verb> verbs,
     } else if (const CLI::App *verb = verb_of(app, words[at])) {
         const std::size_t command = first_plain(words, at + 1, verb);
 
-        if ((verb->get_name() == "run" || verb->get_name() == "nvml") &&
+        if (verb->get_name() == "run" &&
             (command < words.size() ||
              (command == words.size() && !candidates.prefix().starts_with('-'))))
             asked = fmt::format(":command {}", command < words.size() && words[command] == "--"

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
-#include "lib/owners/no_such_target.h"
 #include "lib/policy/last_good.h"
 #include "lib/policy/policy.h"
 #include "lib/policy/validate.h"
@@ -18,6 +16,7 @@
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/found.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
 #include "tool/settings.h"
@@ -29,7 +28,8 @@ namespace {
 
 struct ConfigOptions {
     std::string action;
-    std::optional<std::string> target;
+    std::optional<std::string> target; ///< load's FILE
+    bool dry_run = false;
 };
 
 Json place_json(const Place &place) {
@@ -54,8 +54,11 @@ int check(const Machine &machine, const Output &output) {
     };
 
     try {
-        policy = read_policy(files);
+        const auto texts = read_texts(files);
+
+        policy = read_policy(texts);
         tell(validate(policy, MachineFacts::of(machine, machine.meminfo().total())));
+        tell(LastGood(machine.root()).missing(texts));
     } catch (const PolicyError &error) {
         tell(error.diagnostics());
     }
@@ -74,170 +77,81 @@ int check(const Machine &machine, const Output &output) {
     return problems.empty() ? 0 : static_cast<int>(Failure::usage);
 }
 
-/// "hard 40.00 GiB, view on"
-std::string words_of(const AccountChange &change) {
-    std::string words;
-
-    for_each_setting([&](const auto &setting) {
-        if (const auto &value = change.*setting.change)
-            words += fmt::format("{}{} {}", words.empty() ? "" : ", ", setting.policy,
-                                 words_of(setting, *value));
-    });
-    return words;
-}
-
 /// Null where no rule is for it.
 Json settings_json(const Rule *rule, const AccountChange &change) {
     return rule == nullptr && change.empty() ? Json(nullptr) : to_json(change);
 }
 
-/// As umacctd knows it: names of users' own containers are in their homes, where it does not look.
-std::optional<Owner> owner_for_daemon(const Machine &machine, const std::string &path) {
-    const auto owner = machine.owners().of(path);
-
-    return owner && owner->kind == OwnerKind::container && user_of(path).value_or(0) != 0
-               ? owner_of(path)
-               : owner;
-}
-
-/// Whom a rule can be for.
-struct Who {
-    Target target; ///< its path is empty where it isn't known yet
-    std::optional<Owner> owner;
-};
-
-Who at(std::string path, std::optional<Owner> owner) {
-    Who who;
-
-    who.target.path = std::move(path);
-    who.owner = std::move(owner);
-    return who;
-}
-
-/// A service, a container or a pod that does not run, by what is known of it before; empty for a
-/// word that can't be one.
-std::optional<Who> expected(const std::string &word) {
-    constexpr std::string_view of_pod = "pod:";
-    const auto colon = word.find(':');
-    const std::string prefix = word.substr(0, colon == std::string::npos ? 0 : colon + 1);
-    const std::string name = word.substr(prefix.size());
-    const auto slash = name.find('/');
-
-    // A process can't be one that will be.
-    if (prefix == "pid:" || name.find_first_not_of("0123456789") == std::string::npos ||
-        (prefix != of_pod && slash != std::string::npos && slash != 0))
-        return std::nullopt;
-    if (prefix == of_pod) {
-        Owner owner;
-
-        owner.kind = OwnerKind::pod;
-        owner.runtime = "kubernetes";
-        owner.kube_namespace = slash == std::string::npos ? "" : name.substr(0, slash);
-        owner.pod = slash == std::string::npos ? name : name.substr(slash + 1);
-        return at("", owner);
-    }
-    if (prefix == "container:") {
-        Owner owner;
-
-        owner.kind = OwnerKind::container;
-        owner.runtime = "container";
-        owner.id = owner.name = name;
-        return at("", owner);
-    }
-    if (slash == 0)
-        return at(name, owner_of(name));
-    std::string path = "/system.slice/" + name;
-    if (!owner_of(path))
-        path += ".service";
-    return at(path, owner_of(path));
-}
-
-/// What the policy is for one cgroup.
-struct Found {
-    /// Of a cgroup that there is. Throws Error.
-    Found(const Machine &machine, const Policy &by, const std::string &word)
-        : Found(machine, by, who(machine, word), true) {}
-
-    Found(const Machine &machine, Policy by, Who who, bool is_there)
-        : policy(std::move(by)),
-          target(std::move(who.target)),
-          owner(std::move(who.owner)),
-          runs(is_there),
-          inside(!target.path.empty() && is_made_inside(target.path, machine.owners())),
-          rule(policy.match(subject())),
-          contract(runs ? contract_of(machine.cgroups(), target.path) : Contract()),
-          change(policy.change(target.path, rule, machine.meminfo().total(), contract)) {}
-
-    /// The same of what need not run yet.
-    static Found of(const Machine &machine, const Policy &by, const std::string &word) {
-        try {
-            return {machine, by, word};
-        } catch (const NoSuchTarget &) {
-            auto one = expected(word);
-
-            if (!one)
-                throw;
-            return {machine, by, std::move(*one), false};
-        }
-    }
-
-    Subject subject() const {
-        return {.path = target.path, .owner = owner ? &*owner : nullptr, .inside = inside};
-    }
-
-    Policy policy;
-    Target target;
-    std::optional<Owner> owner;
-    bool runs;
-    bool inside;
-    const Rule *rule;  ///< null for none
-    Contract contract; ///< what it was started with, as root sees it
-    AccountChange change;
-
-    Found(const Found &) = delete; // the rule is one of the policy's
-    Found &operator=(const Found &) = delete;
-    Found(Found &&) = delete;
-    Found &operator=(Found &&) = delete;
-    ~Found() = default;
-
-private:
-    static Who who(const Machine &machine, const std::string &word) {
-        Target target = machine.resolve(word);
-        auto owner = owner_for_daemon(machine, target.path);
-
-        return {.target = std::move(target), .owner = std::move(owner)};
-    }
-};
-
 int apply(Session &session, const std::string &word) {
-    session.module(); // whether it is there comes first
-    const PolicyInForce now = policy_in_force(session.machine.root());
-    const Found found(session.machine, now.policy, word);
+    Module &module = session.module(); // whether it is there comes first
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
+    const std::string mark = policy_mark(machine.root());
+    const PolicyInForce now = policy_in_force(machine.root());
+    const Found found(machine, now.policy, word);
 
     if (now.differs)
-        session.output.note("this is by the policy that umacctd goes by, which is not what /etc "
-                            "says now; 'systemctl status umacctd' says whether that was refused");
+        output.note("this is by the policy that umacctd goes by, which is not what /etc "
+                    "says now; 'systemctl status umacctd' says whether that was refused");
+    if (found.change.empty()) {
+        if (output.json)
+            output.document({{"accounts", Json::array()}});
+        output.note("no order asks for anything");
+        return 0;
+    }
 
-    if (!found.change.empty())
-        return change_account(session, found.target, found.change);
-    if (session.output.json)
-        session.output.document({{"accounts", Json::array()}});
-    session.output.note("no rule matches");
-    return 0;
+    const Account before = read_account(module, machine.cgroups(), found.target);
+    const Carried carried = umacct::carry_out(machine, module,
+                                              {.path = found.target.path,
+                                               .id = found.target.id,
+                                               .rule = found.orders.rule,
+                                               .mark = mark,
+                                               .person = {},
+                                               .extent = Extent::ordered,
+                                               .always = true});
+    return report_change(session, found.target, before, carried);
 }
 
-/// For systemd's generator: no module is there yet, and no cgroup.
-int drop_ins(const Machine &machine, const Output &output) {
-    std::set<std::string> folders;
+/// The policy that systemd is to go by: a mistake in it takes no limit from a service.
+Policy policy_for_systemd(const Machine &machine) {
+    try {
+        return read_policy(policy_files(machine.root()));
+    } catch (const PolicyError &) {
+        if (auto good = LastGood(machine.root()).policy())
+            return std::move(*good);
+        throw;
+    }
+}
 
-    for (const Rule &rule : read_policy(policy_files(machine.root())).rules) {
+std::optional<std::uint64_t> total_of(const Rule *rule, const Machine &machine) {
+    if (rule == nullptr || !rule->total)
+        return std::nullopt;
+    return rule->total->of(machine.meminfo().total());
+}
+
+/// Returns the total of a rule as systemd takes it; empty for none.
+std::string memory_max(const Rule &rule, const Machine &machine) {
+    const auto total = total_of(&rule, machine);
+
+    return !total ? "" : *total == UMACCT_UNLIMITED ? "infinity" : std::to_string(*total);
+}
+
+/// Writes systemd's drop-ins, before there is a module or a cgroup.
+int drop_ins(const Machine &machine, const Output &output) {
+    std::map<std::string, std::string> folders; ///< MemoryMax= of each
+    Json list = Json::array();
+
+    for (const Rule &rule : policy_for_systemd(machine).rules) {
         if (auto folder = rule.drop_ins())
-            folders.insert(std::move(*folder));
+            folders.try_emplace(std::move(*folder), memory_max(rule, machine));
+    }
+    for (const auto &[folder, max] : folders) {
+        list.push_back(folder);
+        if (!output.json)
+            fmt::print(output.out, "{}{}{}\n", folder, max.empty() ? "" : " ", max);
     }
     if (output.json)
-        output.document({{"drop_ins", folders}});
-    else
-        fmt::print(output.out, "{}{}", fmt::join(folders, "\n"), folders.empty() ? "" : "\n");
+        output.document({{"drop_ins", list}});
     return 0;
 }
 
@@ -262,26 +176,13 @@ void print_names(const Machine &machine, const Output &output, const Found &foun
     fmt::print(output.out, "{}{}\n", name, name == path || path.empty() ? "" : " (" + path + ")");
     if (!found.runs)
         fmt::print(output.out, "  does not run; this is what it would get, {}\n",
-                   path.empty() ? "as far as its name tells" : "at that path");
+                   path.empty() ? "as far as its name shows" : "at that path");
     if (!found.owner)
         return;
     if (!found.owner->image.empty())
         fmt::print(output.out, "  image {}\n", printable(found.owner->image));
     for (const std::string &label : found.owner->labels)
         fmt::print(output.out, "  label {}\n", printable(label));
-}
-
-std::string source_of(const Found &found) {
-    const std::string words = words_of(found.change);
-
-    const char *with = found.contract.empty() ? "" : ", and as it was started";
-
-    if (found.rule != nullptr)
-        return printable(fmt::format("by {} ({}){}: {}", found.rule->name, found.rule->place.text(),
-                                     with, words));
-    if (!found.contract.empty() && !found.change.empty())
-        return fmt::format("as it was started: {}", words);
-    return found.change.empty() ? "no rule matches" : fmt::format("by [machine]: {}", words);
 }
 
 /// One that umacctd has yet to read can be explained before, but not one that it would refuse.
@@ -306,9 +207,34 @@ Policy policy_to_explain(const Machine &machine, const Output &output) {
     return std::move(now.policy);
 }
 
+Json orders_json(const Orders &orders) {
+    const Settled settled = settle(orders);
+    Account as_ordered;
+
+    for_each_setting([&](const auto &setting) {
+        as_ordered.*setting.value = *(settled.values.*setting.change);
+    });
+    return reasons_json(orders, as_ordered, true);
+}
+
+void print_orders(const Machine &machine, const Output &output, const Found &found) {
+    for (const std::string &line : lines_of(found.orders))
+        fmt::print(output.out, "  {}\n", printable(line));
+    if (const auto total = total_of(found.rule, machine))
+        fmt::print(output.out, "  total {}: MemoryMax= by systemd; memory.max is {}\n",
+                   format_known(total),
+                   format_known(machine.cgroups().number(found.target.path, "memory.max")));
+    if (found.change.empty())
+        fmt::print(output.out, "  {}\n", found.rule == nullptr ? "no rule matches" : "no order");
+    if (found.policy.guard)
+        fmt::print(output.out, "  the guard: {}\n",
+                   guard_words(*found.policy.guard, found.target.path));
+}
+
 int explain(const Machine &machine, const Output &output, const std::string &word) {
     const Found found = Found::of(machine, policy_to_explain(machine, output), word);
     const auto &owner = found.owner;
+    const auto total = total_of(found.rule, machine);
     Json passed = Json::array();
 
     if (!output.json)
@@ -332,15 +258,14 @@ int explain(const Machine &machine, const Output &output, const std::string &wor
                          {"rule", found.rule == nullptr ? Json() : Json(found.rule->name)},
                          {"place", found.rule == nullptr ? Json() : place_json(found.rule->place)},
                          {"settings", settings_json(found.rule, found.change)},
+                         {"total_bytes", total ? Json(*total) : Json(nullptr)},
+                         {"orders", orders_json(found.orders)},
                          {"guard", found.policy.guard
                                        ? Json(guard_words(*found.policy.guard, found.target.path))
                                        : Json(nullptr)},
                          {"passed", passed}});
     else
-        fmt::print(output.out, "  {}\n", source_of(found));
-    if (found.policy.guard && !output.json)
-        fmt::print(output.out, "  the guard: {}\n",
-                   guard_words(*found.policy.guard, found.target.path));
+        print_orders(machine, output, found);
     return 0;
 }
 
@@ -348,6 +273,13 @@ int config(Session &session, const ConfigOptions &options) {
     const std::string &action = options.action;
     const bool is_for_one = action == "explain" || action == "apply";
 
+    if (options.dry_run && action != "load")
+        throw Error(Failure::usage, "--dry-run is for load");
+    if (action == "load" && !options.target)
+        throw Error(Failure::usage, "FILE is required: what is to be loaded?",
+                    "for example: umacct config load settings.toml");
+    if (action == "load")
+        return load_settings(session, *options.target, options.dry_run);
     if (!is_for_one && options.target)
         throw Error(Failure::usage, fmt::format("{} takes no TARGET", action));
     if (is_for_one && !options.target)
@@ -357,6 +289,8 @@ int config(Session &session, const ConfigOptions &options) {
         return apply(session, *options.target);
     if (action == "explain")
         return explain(session.machine, session.output, *options.target);
+    if (action == "save")
+        return save_settings(session);
     return action == "check" ? check(session.machine, session.output)
                              : drop_ins(session.machine, session.output);
 }
@@ -366,13 +300,19 @@ int config(Session &session, const ConfigOptions &options) {
 Action add_config(CLI::App &verb) {
     auto options = std::make_shared<ConfigOptions>();
 
-    verb.add_option("ACTION", options->action, "check, explain, apply or drop-ins")
+    verb.add_option("ACTION", options->action, "check, explain, apply, save, load or drop-ins")
         ->required()
-        ->check(CLI::IsMember({"check", "explain", "apply", "drop-ins"}));
-    verb.add_option("TARGET", options->target, target_help);
+        ->check(CLI::IsMember({"check", "explain", "apply", "save", "load", "drop-ins"}));
+    verb.add_option("TARGET", options->target,
+                    "cgroup path, unit, container, pod or pid; of load, what save wrote, or - for "
+                    "standard input");
+    verb.add_flag("-n,--dry-run", options->dry_run,
+                  "of load: say what would change, and change nothing");
     add_examples(verb, "umacct config check\n"
                        "umacct config explain ollama.service\n"
-                       "umacct config apply ollama.service      now, as umacctd does");
+                       "umacct config apply ollama.service      now, as umacctd does\n"
+                       "umacct config save >settings.toml       all that is set\n"
+                       "umacct config load settings.toml        as orders of yours");
     return [options](Session &session) { return config(session, *options); };
 }
 

@@ -5,16 +5,15 @@
 #include <optional>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/hints.h"
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include "lib/units.h"
-#include "tool/arguments.h"
 #include "tool/print/table.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
@@ -23,7 +22,7 @@ namespace umacct::tool {
 
 namespace {
 
-/// What umacctd's guard saw at its last look; empty where there is none. Throws Error.
+/// Reads the ranking of the guard's last look; empty if there is none. Throws Error.
 std::optional<Json> read_ranking(const std::filesystem::path &root) {
     const std::filesystem::path file = root / ranking_file;
     errno = 0;
@@ -32,7 +31,7 @@ std::optional<Json> read_ranking(const std::filesystem::path &root) {
 
     if (!in && failure_of(errno) == Failure::permission)
         throw Error(Failure::permission, "cannot see what the guard sees: permission denied",
-                    "it takes root");
+                    run_as_root);
     if (!in)
         return std::nullopt;
     text << in.rdbuf();
@@ -56,8 +55,13 @@ std::string size_of(const Json &object, const char *key) {
 }
 
 void print(const Output &output, const Json &ranking, std::chrono::seconds age) {
-    Table table({right("#"), left("CGROUP"), left("KIND"), right("DRIVER"), right("OTHER"),
-                 right("GREW"), left("WHY NOT")});
+    Table table({right("#"),
+                 {"CGROUP", Align::left, true},
+                 left("KIND"),
+                 right("DRIVER"),
+                 right("OTHER"),
+                 right("GREW"),
+                 {"WHY NOT", Align::left, true, true}});
     int place = 0;
 
     fmt::print(output.out, "{}: {}; available {}, floor {}{}; {} s ago\n",
@@ -82,7 +86,11 @@ void print(const Output &output, const Json &ranking, std::chrono::seconds age) 
                    printable(last.at("text").get<std::string>()));
 }
 
-int guard(const Machine &machine, const Output &output) {
+} // namespace
+
+int show_guard(const Session &session) {
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
     const std::optional<Json> ranking = read_ranking(machine.root());
     const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
         std::chrono::steady_clock::now().time_since_epoch());
@@ -106,14 +114,6 @@ int guard(const Machine &machine, const Output &output) {
         output.note("it is on where umacctd runs and its policy has a [guard]: umacct.toml(5)");
     }
     return 0;
-}
-
-} // namespace
-
-Action add_guard(CLI::App &verb) {
-    add_examples(verb, "umacct guard         whom it would act against now, and why\n"
-                       "umacct guard --json | jq '.candidates[0]'");
-    return [](Session &session) { return guard(session.machine, session.output); };
 }
 
 } // namespace umacct::tool

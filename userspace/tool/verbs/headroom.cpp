@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/memory/preflight.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
-#include "tool/headroom.h"
+#include "tool/machine_order.h"
 #include "tool/session.h"
 #include "tool/settings.h"
 #include "tool/verbs.h"
@@ -28,7 +29,7 @@ struct HeadroomOptions {
 /// Only root may know it.
 std::optional<pid_t> daemon_seen(const Machine &machine, bool &known) {
     try {
-        return headroom_daemon(machine);
+        return Instance::running(machine.root());
     } catch (const Error &error) {
         if (error.failure() != Failure::permission)
             throw;
@@ -37,10 +38,12 @@ std::optional<pid_t> daemon_seen(const Machine &machine, bool &known) {
     }
 }
 
-int headroom(const Machine &machine, Output &output, const HeadroomOptions &options) {
+int headroom(Session &session, const HeadroomOptions &options) {
+    const Machine &machine = session.machine;
+    const Output &output = session.output;
     const Headroom before = headroom_now(machine);
-    const bool unset = options.size == "default";
-    HeadroomChange change;
+    const bool unset = options.size == "default" || options.size == back_word;
+    MachineWish wish;
 
     if (options.blocks && unset)
         throw Error(Failure::usage, "--blocks: 'default' takes the policy's blocks, too");
@@ -48,22 +51,22 @@ int headroom(const Machine &machine, Output &output, const HeadroomOptions &opti
         throw Error(Failure::usage, "--blocks: SIZE is missing",
                     "for example: umacct headroom 8G --blocks 64K");
     if (options.size && !unset)
-        change.bytes = read_argument("SIZE", *options.size, [&](const std::string &text) {
+        wish.headroom.bytes = read_argument("SIZE", *options.size, [&](const std::string &text) {
             return parse_headroom(text, machine);
         });
     if (options.blocks)
-        change.block = read_argument("--blocks", *options.blocks, [&](const std::string &text) {
-            return parse_headroom_block(text, machine);
-        });
+        wish.headroom.block =
+            read_argument("--blocks", *options.blocks, [&](const std::string &text) {
+                return parse_headroom_block(text, machine);
+            });
     bool known = true;
     std::optional<pid_t> daemon;
     if (unset)
-        daemon = unset_headroom(machine);
-    else if (change.empty())
-        daemon = daemon_seen(machine, known);
-    else
-        daemon = set_headroom(machine, change.on(before));
-    const Headroom setting = unset ? headroom_now(machine) : change.on(before);
+        for_each_headroom_setting(
+            [&](const auto &setting) { wish.taken_back.emplace_back(setting.policy); });
+    const MachineChanged changed = wish.empty() ? MachineChanged() : change_machine(session, wish);
+    daemon = wish.empty() ? daemon_seen(machine, known) : changed.daemon;
+    const Headroom setting = wish.empty() ? before : changed.after;
     const Need need = need_of(setting.bytes, setting.block);
     const std::uint64_t free =
         (Zones::read(machine.proc()).usable_blocks(need.order) << need.order) * page_size();
@@ -78,6 +81,8 @@ int headroom(const Machine &machine, Output &output, const HeadroomOptions &opti
     else
         fmt::print(output.out, "headroom {}; {} are free in blocks of {}\n", words_of(setting),
                    format_size(free), format_size(setting.block));
+    if (!wish.empty() && !unset)
+        note_machine(output, changed);
     if (daemon || !known || setting.bytes == 0)
         return 0;
     return report_no_umacctd(output);
@@ -97,8 +102,7 @@ Action add_headroom(CLI::App &verb) {
                        "umacct headroom 8G\n"
                        "umacct headroom off\n"
                        "umacct headroom default    as /etc/umacct.toml says");
-    return
-        [options](Session &session) { return headroom(session.machine, session.output, *options); };
+    return [options](Session &session) { return headroom(session, *options); };
 }
 
 } // namespace umacct::tool

@@ -9,6 +9,8 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/arithmetic.h"
+#include "lib/error.h"
 #include "lib/history/analysis.h"
 #include "lib/history/reader.h"
 #include "lib/json.h"
@@ -20,6 +22,7 @@
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/report/plot.h"
+#include "tool/report/report.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
 
@@ -30,8 +33,9 @@ namespace {
 struct HistoryOptions {
     std::optional<std::string> target;
     AskedTime time;
+    ReportOptions report;
     bool csv = false;
-    std::int64_t course = 0; ///< so many moments of it
+    std::int64_t course = 0; ///< number of its moments
 };
 
 using history::Boot;
@@ -43,7 +47,7 @@ using history::Moment;
 using history::Named;
 using history::Range;
 
-/// Each moment of a course stands for so many samples at the most.
+/// Largest number of samples that a moment of a course stands for.
 constexpr std::int64_t samples_of_moment = 8;
 constexpr std::int64_t most_of_course = 2000;
 constexpr std::size_t accounts_shown = 20;
@@ -72,8 +76,8 @@ void print_machine(const Output &output, const Period &period) {
 }
 
 void print_rows(const Output &output, const Session &session, const Period &period) {
-    Table table({left("ACCOUNT"), right("HELD"), right("GREW"), right("FASTEST"), right("MOST"),
-                 right("DRIVER"), right("CACHE"), right("HARD"), right("REFUSED"),
+    Table table({left("ACCOUNT"), right("TOTAL"), right("GREW"), right("MOST"), right("DRIVER"),
+                 right("CACHE"), right("SWAP"), right("FASTEST"), right("HARD"), right("REFUSED"),
                  right("FAILED")});
     std::size_t shown = 0;
 
@@ -83,11 +87,12 @@ void print_rows(const Output &output, const Session &session, const Period &peri
         const std::uint64_t hard = row.last[Holding::hard];
         table.add({row.named.owner.empty() ? display_path(session.machine.owners(), row.named.path)
                                            : printable(row.named.owner),
-                   format_size(history::held(row.last)),
-                   (row.grown() < 0 ? "-" : "+") +
-                       format_size(static_cast<std::uint64_t>(std::abs(row.grown()))),
-                   format_rate(row.fastest), format_size(row.most),
-                   format_size(row.last[Holding::driver]), format_size(row.last[Holding::cache]),
+                   format_size(history::total(row.last)),
+                   (row.total_grown() < 0 ? "-" : "+") +
+                       format_size(static_cast<std::uint64_t>(std::abs(row.total_grown()))),
+                   format_size(row.most_total), format_size(row.last[Holding::driver]),
+                   format_size(row.last[Holding::cache]), format_size(row.last[Holding::swap]),
+                   format_rate(row.fastest),
                    format_limit(hard == UMACCT_UNLIMITED ? Limit() : Limit(hard)),
                    std::to_string(row.rose(Holding::refusals)),
                    std::to_string(row.rose(Holding::failures))});
@@ -97,9 +102,19 @@ void print_rows(const Output &output, const Session &session, const Period &peri
         fmt::print(output.out, "and {} more\n", period.rows.size() - accounts_shown);
 }
 
+/// Returns the name that was recorded, or the present one.
+std::string name_of(const Session &session, const Period &period, const std::string &path) {
+    const auto found = period.owners.find(path);
+
+    return found != period.owners.end() ? printable(found->second)
+                                        : display_path(session.machine.owners(), path);
+}
+
 void print_happenings(const Output &output, const Session &session, const Period &period) {
     const std::size_t skipped =
         period.happenings.size() - std::min(period.happenings.size(), events_shown);
+
+    const auto name = [&](const std::string &path) { return name_of(session, period, path); };
 
     if (period.happenings.empty())
         return;
@@ -108,12 +123,27 @@ void print_happenings(const Output &output, const Session &session, const Period
         fmt::print(output.out, "{} events before these; --json has all\n", skipped);
     for (auto it = period.happenings.begin() + static_cast<std::ptrdiff_t>(skipped);
          it != period.happenings.end(); ++it)
+        fmt::print(output.out, "{}  {:<15}  {}{}{}{}\n", history::clock_text(it->time_ms),
+                   printable(it->type), it->path.empty() ? "the machine" : name(it->path),
+                   it->pid == 0 ? "" : fmt::format("  pid {} ({})", it->pid, printable(it->comm)),
+                   "  " + describe(*it, name),
+                   it->count > 1 ? fmt::format(", the last of {}", it->count) : "");
+}
+
+/// The driver's lines in the kernel's log, beside what they came to.
+void print_complaints(const Output &output, const Period &period) {
+    const std::uint64_t lines = without(period.last->state.machine[Figure::complaints],
+                                        period.first->state.machine[Figure::complaints]);
+    std::uint64_t failed = 0;
+
+    for (const Happening &happening : period.happenings)
+        failed += happening.type == "failed" ? happening.count : 0;
+    if (lines > 0)
         fmt::print(
-            output.out, "{}  {:<15}  {}{}{}{}\n", history::clock_text(it->time_ms),
-            printable(it->type),
-            it->path.empty() ? "the machine" : display_path(session.machine.owners(), it->path),
-            it->pid == 0 ? "" : fmt::format("  pid {} ({})", it->pid, printable(it->comm)),
-            "  " + describe(*it), it->count > 1 ? fmt::format(", the last of {}", it->count) : "");
+            output.out,
+            "\nThe driver logged NV_ERR_NO_MEMORY {}, once for each try, and had no memory for "
+            "{}\n",
+            counted(lines, "time", "times"), counted(failed, "request", "requests"));
 }
 
 void print_leaks(const Output &output, const Period &period) {
@@ -140,6 +170,7 @@ void print_period(const Output &output, const Session &session, const Period &pe
     fmt::print(output.out, "\n");
     print_rows(output, session, period);
     print_happenings(output, session, period);
+    print_complaints(output, period);
     print_leaks(output, period);
 }
 
@@ -184,12 +215,14 @@ Json to_json(const Boot &boot) {
             {"ended", boot.ended_ms ? Json(utc_text(*boot.ended_ms)) : Json()}};
 }
 
-Json to_json(const Happening &happening) {
-    const bool failed = happening.type == "failed";
+Json to_json(const Happening &happening, const Period &period) {
+    const auto owner = period.owners.find(happening.path);
+    const bool failed = happening.type == "failed" || happening.type == "killed";
 
     return {{"time", utc_text(happening.time_ms)},
             {"type", happening.type},
             {"path", happening.path.empty() ? Json() : Json(happening.path)},
+            {"owner_name", owner == period.owners.end() ? Json() : Json(owner->second)},
             {"limit_path",
              failed || happening.limit_path.empty() ? Json() : Json(happening.limit_path)},
             {"pid", happening.pid},
@@ -256,7 +289,7 @@ Json to_json(const history::End &end) {
             {"stalled_percent", end.stalled_percent},
             {"culprit", end.culprit ? merged(to_json(end.culprit->named),
                                              {{"driver_grown_bytes", end.culprit->driver()},
-                                              {"grown_bytes", end.culprit->locked()},
+                                              {"grown_bytes", end.culprit->total()},
                                               {"cache_grown_bytes", end.culprit->cache()}})
                                     : Json()},
             {"prevention", prevents ? Json{{"way", word_of(prevention.way)},
@@ -283,6 +316,9 @@ Json rows_json(const Period &period) {
                               {{"held_bytes", history::held(row.last)},
                                {"most_bytes", row.most},
                                {"grown_bytes", row.grown()},
+                               {"total_bytes", history::total(row.last)},
+                               {"total_most_bytes", row.most_total},
+                               {"total_grown_bytes", row.total_grown()},
                                {"fastest_bytes_per_s", row.fastest}}));
     return rows;
 }
@@ -306,21 +342,25 @@ Json to_json(const Plot &plot) {
 
 void print_document(const Output &output, const std::vector<Boot> &boots, const Boot &boot,
                     const std::optional<history::End> &end, const Period &period,
-                    const std::optional<Json> &course) {
+                    std::size_t damaged, const std::optional<Json> &course) {
     const auto figures = [](const std::optional<Moment> &moment) {
         return moment ? to_json(moment->state.machine) : Json();
     };
 
+    Json events = Json::array();
+    for (const Happening &happening : period.happenings)
+        events.push_back(to_json(happening, period));
     Json document = {{"boots", list_json(boots)},
                      {"boot", to_json(boot)},
                      {"since", period.first ? Json(utc_text(period.first->time_ms)) : Json()},
                      {"until", period.last ? Json(utc_text(period.last->time_ms)) : Json()},
                      {"interval_ms", period.interval_ms},
+                     {"damaged_records", damaged},
                      {"end", end ? to_json(*end) : Json()},
                      {"machine_then", figures(period.first)},
                      {"machine", figures(period.last)},
                      {"accounts", rows_json(period)},
-                     {"events", list_json(period.happenings)},
+                     {"events", events},
                      {"leaks", list_json(period.leaks)}};
     if (course)
         document["course"] = *course;
@@ -354,7 +394,7 @@ std::string csv_values(const history::Numbers<Key> &numbers) {
     return text;
 }
 
-/// Of the machine; with TARGET, of accounts.
+/// Prints the machine's samples; with TARGET, accounts'.
 void print_csv(const Output &output, history::Reader &reader, const Boot &boot, const Range &range,
                const Filter &filter) {
     const auto names = reader.accounts(boot);
@@ -393,16 +433,15 @@ void print_course(const Output &output, const Machine &machine, history::Reader 
     if (!moments.empty())
         course = to_json(make_plot(moments, reader.accounts(boot),
                                    [](const Named &named) { return named.name(); }));
-    print_document(output, boots, boot, end, period, course);
+    print_document(output, boots, boot, end, period, reader.damaged(), course);
 }
 
-int history_of(Session &session, const HistoryOptions &options) {
-    history::Reader reader(session.machine.root());
+int tell_history(Session &session, const HistoryOptions &options, history::Reader &reader) {
     const Output &output = session.output;
 
     if (options.course > 0 && !output.json)
         throw Error(Failure::usage, "--course is for --json",
-                    "umacct report draws it: umacct report --svg memory.svg");
+                    "--svg draws it: umacct history --svg memory.svg");
     const std::vector<Boot> boots = reader.boots();
     const std::string current = boot_id(session.machine.proc());
     const Boot &boot = choose_boot(boots, options.time, current);
@@ -410,11 +449,18 @@ int history_of(Session &session, const HistoryOptions &options) {
     const Range range = range_of(options.time, boot, runs);
     const Filter filter(session.machine, options.target);
 
+    if (filter.is_set() && std::ranges::none_of(reader.accounts(boot), [&](const auto &each) {
+            return filter.takes(each.second);
+        }))
+        throw Error(
+            Failure::failed,
+            fmt::format("'{}' is not in the history of this boot", printable(*options.target)),
+            "'umacct history' lists the cgroups that are");
     if (options.csv) {
         print_csv(output, reader, boot, range, filter);
         return 0;
     }
-    // Of one that runs on there is no end.
+    // A boot that runs on has no end.
     std::optional<history::End> end;
     if (!runs)
         end = history::analyse_end(reader, boot, current);
@@ -424,7 +470,7 @@ int history_of(Session &session, const HistoryOptions &options) {
     }
     const Period period = read_period(reader, boot, range, filter);
     if (output.json) {
-        print_document(output, boots, boot, end, period, {});
+        print_document(output, boots, boot, end, period, reader.damaged(), {});
         return 0;
     }
     if (end && !filter.is_set() && !options.time.at)
@@ -433,26 +479,53 @@ int history_of(Session &session, const HistoryOptions &options) {
     return 0;
 }
 
+int history_of(Session &session, const HistoryOptions &options) {
+    if (options.report.is_asked_for()) {
+        ReportOptions report = options.report;
+
+        report.time = options.time;
+        report.file = options.target.value_or(report.file);
+        return write_report(session, report);
+    }
+    if (options.report.redact)
+        throw Error(Failure::usage, "--redact is for --html and --svg");
+    history::Reader reader(session.machine.root());
+    const int code = tell_history(session, options, reader);
+
+    if (reader.damaged() > 0 && !session.output.json)
+        fmt::print(session.output.err, "warning: {}\n", damage_text(reader));
+    return code;
+}
+
 } // namespace
 
 Action add_history(CLI::App &verb) {
     auto options = std::make_shared<HistoryOptions>();
 
-    CLI::Option *target =
-        verb.add_option("TARGET", options->target, "only this cgroup, unit, container or pod");
+    CLI::Option *target = verb.add_option("TARGET", options->target,
+                                          "only this cgroup, unit, container or pod; with --html "
+                                          "or --svg the file to write");
     add_time_options(verb, options->time);
     CLI::Option *csv = verb.add_flag(
         "--csv", options->csv, "a row for each sample: of the machine, or with TARGET of accounts");
     verb.add_option("--course", options->course,
-                    "with --json: the machine's memory at so many moments, as a picture has it")
+                    "with --json: number of moments of the machine's memory, for a picture")
         ->type_name("N")
         ->check(CLI::Range(std::int64_t{2}, most_of_course))
         ->excludes(target)
         ->excludes(csv);
+    verb.add_flag("--html", options->report.html,
+                  "write a report: all of it as one file, to be sent")
+        ->excludes(csv);
+    verb.add_flag("--svg", options->report.svg,
+                  "write only the picture of the memory's course, as SVG")
+        ->excludes(csv);
+    verb.add_flag("--redact", options->report.redact, "of both: pseudonyms for names and paths");
     add_examples(verb, "umacct history\n"
                        "umacct history --boot -1\n"
                        "umacct history vllm --since 2h\n"
-                       "umacct history --at 03:12");
+                       "umacct history --at 03:12\n"
+                       "umacct history --html --boot -1 --redact frozen.html");
     return [options](Session &session) { return history_of(session, *options); };
 }
 

@@ -7,7 +7,9 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/arithmetic.h"
 #include "tool/arguments.h"
+#include "tool/audit/hidden.h"
 #include "tool/print/tree.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
@@ -18,7 +20,7 @@ namespace {
 
 struct LsOptions {
     std::optional<std::string> target;
-    ListOptions list{.columns = {}, .sort = "usage"};
+    ListOptions list{.columns = {}, .sort = "total"};
     bool flat = false;
     bool all = false;
     std::optional<std::uint32_t> depth;
@@ -29,10 +31,13 @@ int list(Session &session, const LsOptions &options) {
     const Output &output = session.output;
     const std::vector<const Column *> shown =
         chosen_columns(options.list, Of::accounts,
-                       {"name", "usage", "peak", "limit", "percent", "charged", "uncharged",
+                       {"name", "total", "usage", "peak", "limit", "percent", "uncharged",
                         "memory.current", "memory.max"});
     const Column &sort = column(options.list.sort, Of::accounts, "--sort");
-    const bool pressure = need_pressure(shown) || need_pressure({&sort});
+    std::vector<const Column *> asked = shown;
+    asked.push_back(&sort);
+    Files files = files_for(asked);
+    files.total |= output.json;
     Module &module = session.module();
     const Status status = module.status();
     const std::optional<std::uint64_t> subtree =
@@ -42,12 +47,15 @@ int list(Session &session, const LsOptions &options) {
     for (const Client &client : module.exiting_clients(subtree))
         ++exiting[client.account_id];
     const Binders binders(module, machine.owners(), accounts);
+    const Meminfo meminfo = machine.meminfo(status);
+    const std::uint64_t used = without(meminfo.total(), meminfo.available());
     const auto order = [&](const Row &a, const Row &b) { return comes_before(sort, a, b); };
     std::vector<Row> rows = tree_rows(
         accounts, [&](const Account &account) { return options.all || is_busy(account); },
         [&](Row &row) {
-            row.memory = (pressure ? memory_and_pressure : memory_controller)(machine.cgroups(),
-                                                                              *row.account);
+            row.memory = memory_controller(machine.cgroups(), *row.account, files);
+            if (files.total && !row.memory.total)
+                row.memory.total = used; // the root's
             row.bound_by = binders.shown(*row.account);
             if (const auto found = exiting.find(row.account->id); found != exiting.end())
                 row.exiting = found->second;
@@ -64,6 +72,7 @@ int list(Session &session, const LsOptions &options) {
             row.depth = 0;
     }
     output.warn_if_degraded(status);
+    const bool hidden = note_hidden(session, status);
     if (output.json) {
         print_json(output, machine.owners(), Json::object(), "accounts", rows,
                    [](std::string &text, const Row &row) {
@@ -78,7 +87,8 @@ int list(Session &session, const LsOptions &options) {
             row.name += fmt::format(" ({})", exiting_note(row.exiting));
     }
     if (rows.empty() && !options.list.csv)
-        fmt::print(output.out, "no account holds memory or has settings; --all lists the rest\n");
+        fmt::print(output.out, "no account{} holds memory or has settings; --all lists the rest\n",
+                   hidden ? " that you may see" : "");
     else
         print_rows(output, rows, shown, Of::accounts, options.list);
     return 0;
@@ -93,7 +103,7 @@ Action add_ls(CLI::App &verb) {
     verb.add_option("TARGET", options->target, subtree_help);
     verb.add_flag("--flat", options->flat, "full paths, one order, instead of a tree");
     verb.add_flag("-a,--all", options->all, "also accounts that hold nothing and have no settings");
-    verb.add_option("--depth", options->depth, "so many levels below the first; 0 for it alone")
+    verb.add_option("--depth", options->depth, "number of levels below the first; 0 for it alone")
         ->type_name("N");
     add_examples(verb, "umacct ls\n"
                        "umacct ls --depth 1\n"

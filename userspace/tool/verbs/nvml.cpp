@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cerrno>
 #include <cstdlib>
-#include <memory>
 #include <system_error>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/text.h"
-#include "tool/arguments.h"
 #include "tool/exit_code.h"
 #include "tool/nvml/place.h"
 #include "tool/session.h"
@@ -42,25 +39,27 @@ fs::path place_for_caller(const fs::path &root, const std::string &search) {
         geteuid() == 0 ? (root / "run").string() : environment("XDG_RUNTIME_DIR");
     if (own.empty())
         throw Error(Failure::failed, "there is no folder for the library: no XDG_RUNTIME_DIR",
-                    "'umacct setup nvml', as root, makes one for everybody");
+                    "'umacct setup nvml', as root, makes one for all users");
     fs::path place = fs::path(own) / "umacct/nvml";
     nvml::make_place(place, nvml::find_library(root), nvml::find_real(root, search));
     return place;
 }
 
-int run_with_library(Session &session) {
-    const std::vector<std::string> &words = session.command;
+} // namespace
 
-    if (words.empty())
-        throw Error(Failure::usage, "CMD is required: which command?",
-                    "for example: umacct nvml nvtop");
-
+void use_nvml(const Machine &machine) {
     const std::string search = environment(variable);
-    const fs::path place = place_for_caller(session.machine.root(), search);
+
+    setenv(variable, nvml::search_path(place_for_caller(machine.root(), search), search).c_str(),
+           1);
+}
+
+int run_with_nvml(const Session &session) {
+    const std::vector<std::string> &words = session.command;
     std::vector<char *> argv;
 
     argv.reserve(words.size() + 1);
-    setenv(variable, nvml::search_path(place, search).c_str(), 1);
+    use_nvml(session.machine);
     for (const std::string &word : words)
         argv.push_back(const_cast<char *>(word.c_str()));
     argv.push_back(nullptr);
@@ -71,18 +70,6 @@ int run_with_library(Session &session) {
     fmt::print(session.output.err, "umacct: {}: {}\n", printable(words.front()),
                std::generic_category().message(code));
     return code == ENOENT ? exit_not_found : exit_not_executable;
-}
-
-} // namespace
-
-Action add_nvml(CLI::App &verb) {
-    auto unused = std::make_shared<std::vector<std::string>>();
-
-    // They never get this far: see take_command().
-    verb.add_option("CMD", *unused, "the command and its arguments, as they are");
-    add_examples(verb, "umacct nvml nvtop\n"
-                       "umacct nvml -- nvidia-smi --query-gpu=memory.used --format=csv");
-    return [unused](Session &session) { return run_with_library(session); };
 }
 
 } // namespace umacct::tool

@@ -2,7 +2,6 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +9,6 @@
 #include "lib/observer/observer.h"
 #include "lib/policy/policy.h"
 #include "lib/units.h"
-#include "tool/arguments.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
 
@@ -18,7 +16,7 @@ namespace umacct::tool {
 
 namespace {
 
-/// Since when, since the epoch; empty where it doesn't run.
+/// Returns the start of its counting, since the epoch; empty if it doesn't run.
 std::optional<std::uint64_t> since() {
     const auto transport = pinned_observer();
 
@@ -26,11 +24,6 @@ std::optional<std::uint64_t> since() {
         return std::nullopt;
     return decode<Status>(transport->request(UMACCT_CMD_STATUS_GET, {})).since_ns;
 }
-
-struct ObserverOptions {
-    std::string word;
-    std::uint32_t records = usual_records;
-};
 
 bool is_loaded(Session &session) {
     try {
@@ -43,7 +36,7 @@ bool is_loaded(Session &session) {
     }
 }
 
-/// A policy that is wrong says nothing of it; umacctd tells what is wrong.
+/// A policy that is wrong says nothing of it; umacctd logs the error.
 bool is_wanted(const Machine &machine) {
     try {
         return read_policy(policy_files(machine.root())).observer.value_or(true);
@@ -52,7 +45,7 @@ bool is_wanted(const Machine &machine) {
     }
 }
 
-/// What umacctd's start has it do: the module counts where it is loaded.
+/// Starts the observer for umacctd, unless the module is loaded.
 void begin_where_needed(Session &session, std::uint32_t records) {
     if (is_loaded(session)) {
         end_observing();
@@ -64,15 +57,19 @@ void begin_where_needed(Session &session, std::uint32_t records) {
     }
 }
 
-int control(Session &session, const ObserverOptions &options) {
+} // namespace
+
+int control_observer(Session &session, const ObserverOptions &options) {
     const Output &output = session.output;
 
-    if (options.word == "on")
+    if (options.state == "on") {
+        output.note("loading the BPF programs, which takes some seconds");
         begin_observing(options.records);
-    else if (options.word == "off")
+    } else if (options.state == "off") {
         end_observing();
-    else if (options.word == "auto")
+    } else if (options.state == "auto") {
         begin_where_needed(session, options.records);
+    }
 
     const auto began = since();
     if (output.json)
@@ -83,24 +80,6 @@ int control(Session &session, const ObserverOptions &options) {
     else
         fmt::print(output.out, "off\n");
     return 0;
-}
-
-} // namespace
-
-Action add_observer(CLI::App &verb) {
-    auto options = std::make_shared<ObserverOptions>();
-
-    verb.add_option("STATE", options->word,
-                    "on: begin to count; off: end, and forget what was counted; auto: on where the "
-                    "module isn't loaded and the policy doesn't say otherwise")
-        ->check(CLI::IsMember({"on", "off", "auto"}));
-    verb.add_option("-r,--records", options->records,
-                    "allocations that live at once and are known; default: 1048576")
-        ->check(CLI::Range(1U, usual_records * 16));
-    add_examples(verb, "umacct observer\n"
-                       "umacct observer on\n"
-                       "umacct observer off");
-    return [options](Session &session) { return control(session, *options); };
 }
 
 } // namespace umacct::tool

@@ -43,7 +43,7 @@ constexpr std::chrono::milliseconds look_interval{50};
 /// And how often at what seldom changes: watermarks, and what is kept for devices.
 constexpr std::chrono::seconds rest_interval{1};
 
-/// What --wait with --fix could not put together is tried again after this, or after ten times
+/// Pause before --wait with --fix tries again, unless ten times
 /// as long as it took.
 constexpr std::chrono::seconds fix_interval{1};
 
@@ -60,7 +60,7 @@ struct Asked {
     std::uint64_t block = 0;
 };
 
-/// What --fix did.
+/// Result of --fix.
 struct Fixed {
     std::uint64_t reclaimed = 0;
     std::uint64_t compactions = 0;
@@ -74,22 +74,9 @@ struct Fixed {
     }
 };
 
-/// What a cgroup holds itself, without those below it.
-struct Holder {
-    std::string path;
-    std::uint64_t driver = 0;
-    std::uint64_t anonymous = 0;
-    std::uint64_t shared = 0; ///< tmpfs and shared memory
-    std::uint64_t cache = 0;
-};
-
-std::uint64_t cache_of(std::map<std::string, std::uint64_t> &stat) {
-    return stat["active_file"] + stat["inactive_file"];
-}
-
 // --- what may be in the way -------------------------------------------------------
 
-/// What the limits of one account leave.
+/// Adds the rest that limits of one account leave.
 void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Account &account,
                 bool charged, const Protection &protection) {
     const std::string name = display_path(machine.owners(), account.path);
@@ -103,8 +90,7 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
     const MemoryController memory = memory_controller(machine.cgroups(), account);
     if (charged && memory.current && memory.max.value_or(UMACCT_UNLIMITED) != UMACCT_UNLIMITED) {
         const std::uint64_t left = without(*memory.max, *memory.current);
-        auto stat = machine.cgroups().keyed(account.path, "memory.stat");
-        const std::uint64_t cache = cache_of(stat);
+        const std::uint64_t cache = cache_of(machine.cgroups().keyed(account.path, "memory.stat"));
         const std::uint64_t kept = std::min(cache, protection.below(account.path));
 
         bounds.push_back({.what = "memory.max of " + name,
@@ -113,13 +99,13 @@ void add_bounds(std::vector<Bound> &bounds, const Machine &machine, const Accoun
     }
 }
 
-/// What the reserve and the guarantees of others leave, as the module compares them. own: what
-/// is kept for the one that asks, and not used yet.
+/// Adds the rest that the reserve and others' guarantees leave, as the module compares them. own:
+/// what is kept for the one that asks, and not used yet.
 void add_reserve(std::vector<Bound> &bounds, const Status &status, std::uint64_t bytes,
                  std::uint64_t own) {
     const std::uint64_t others = status.kept - std::min(status.kept, own);
 
-    // What is kept for it is not refused for the reserve.
+    // The reserve does not refuse memory that is guaranteed to it.
     if ((status.reserve == 0 && others == 0) || bytes <= own)
         return;
     const std::uint64_t kept = status.reserve + others + bytes / overhead_share;
@@ -133,7 +119,7 @@ void add_reserve(std::vector<Bound> &bounds, const Status &status, std::uint64_t
                       .after_reclaim = left});
 }
 
-/// For who asks: a service's own cgroup, in its ExecStartPre=.
+/// Bounds of the caller: a service's own cgroup, in its ExecStartPre=.
 std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine &machine,
                              std::uint64_t bytes, const Protection &protection) {
     const Cgroups &cgroups = machine.cgroups();
@@ -141,7 +127,7 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
 
     const std::string self = cgroups.of_self();
     bool charged = false;
-    std::uint64_t own = 0; // of what guarantees keep
+    std::uint64_t own = 0; // own part of guarantees
     for (std::string path = self; cgroups.exists(path); path = parent_path(path)) {
         Target at;
 
@@ -154,7 +140,7 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
             own = std::max(own, account.keep - std::min(account.keep, account.usage));
             add_bounds(bounds, machine, account, charged, protection);
         } catch (const RequestError &error) {
-            // Whoever may not see it is not told what it leaves.
+            // Hidden from a reader that may not see all.
             if (error.failure() != Failure::permission)
                 throw;
         }
@@ -167,47 +153,10 @@ std::vector<Bound> bounds_of(Module &module, const Status &status, const Machine
 
 // --- who holds it -----------------------------------------------------------------
 
-/// What is below a cgroup is taken out of its own figures.
-std::vector<Holder> holders(const Machine &machine, const std::vector<Account> &accounts) {
-    std::map<std::string, Holder> by_path;
-
-    machine.cgroups().for_each([&](const std::string &path) {
-        auto stat = machine.cgroups().keyed(path, "memory.stat");
-
-        by_path[path] = {.path = path,
-                         .anonymous = stat["anon"],
-                         .shared = stat["shmem"],
-                         .cache = cache_of(stat)};
-    });
-    const std::map<std::string, Holder> whole = by_path;
-    for (const auto &[path, holder] : whole) {
-        const auto parent = by_path.find(parent_path(path));
-
-        if (path == "/" || parent == by_path.end())
-            continue;
-        parent->second.anonymous -= std::min(parent->second.anonymous, holder.anonymous);
-        parent->second.shared -= std::min(parent->second.shared, holder.shared);
-        parent->second.cache -= std::min(parent->second.cache, holder.cache);
-    }
-    for (const Account &account : accounts) {
-        Holder &holder = by_path[account.path];
-
-        holder.path = account.path;
-        holder.driver = account.local;
-    }
-
-    std::vector<Holder> list;
-    list.reserve(by_path.size());
-    for (auto &[path, holder] : by_path)
-        list.push_back(std::move(holder));
-    return list;
-}
-
 /// The first few by what counts for the answer.
 std::vector<Holder> first_of(std::vector<Holder> list, Prospect prospect) {
     const auto weight = [prospect](const Holder &holder) {
-        return prospect == Prospect::none ? holder.driver + holder.anonymous + holder.shared
-                                          : holder.cache;
+        return prospect == Prospect::none ? holder.held() : holder.cache;
     };
 
     std::erase_if(list, [&](const Holder &holder) { return weight(holder) == 0; });
@@ -218,23 +167,23 @@ std::vector<Holder> first_of(std::vector<Holder> list, Prospect prospect) {
 
 // --- what is said -----------------------------------------------------------------
 
-/// How a prospect is told.
-struct Told {
+/// Words for a prospect.
+struct Words {
     std::string_view text;
     std::string_view json;
     int exit_code;
 };
 
-const Told &told(Prospect prospect) {
+const Words &words_of(Prospect prospect) {
     static constexpr std::array all{
-        Told{"yes", "yes", 0}, Told{"after reclaim", "reclaim", exit_after_reclaim},
-        Told{"only after compaction", "compaction", exit_after_compaction},
-        Told{"no", "no", exit_no_room}};
+        Words{"yes", "yes", 0}, Words{"after reclaim", "reclaim", exit_after_reclaim},
+        Words{"only after compaction", "compaction", exit_after_compaction},
+        Words{"no", "no", exit_no_room}};
 
     return all.at(static_cast<std::size_t>(prospect));
 }
 
-/// What keeps the answer from being better, if that is memory.min.
+/// The cgroup whose memory.min keeps the answer from being better.
 std::string kept_note(const Preflight &answer, const Owners &owners) {
     return answer.kept_by.empty()
                ? ""
@@ -269,8 +218,10 @@ std::string reason_of(const Preflight &answer, const Asked &asked, std::uint64_t
     if (answer.bound)
         return fmt::format("{} leaves {}", answer.bound->what,
                            format_size(answer.bound->after_reclaim));
-    return fmt::format("{}, and {} of page cache could be given back; {} are missing", free,
-                       format_size(answer.cache), format_size(answer.missing));
+    return fmt::format(
+        "{}, and {} of page cache could be given back; with the driver's metadata, {} "
+        "are missing",
+        free, format_size(answer.cache), format_size(answer.missing));
 }
 
 void print_cgroups(const Machine &machine, const Output &output, const std::vector<Holder> &list) {
@@ -288,7 +239,7 @@ void print_cgroups(const Machine &machine, const Output &output, const std::vect
         table.print(output);
 }
 
-/// Of each of them the one that holds most, where it is looked for.
+/// The largest process of each, if it is looked for.
 std::vector<std::optional<HoldingProcess>> processes_of(const Machine &machine,
                                                         const std::vector<Holder> &list,
                                                         const std::vector<Client> &clients) {
@@ -322,7 +273,7 @@ std::uint64_t ns_since(Clock::time_point start) {
 
 Json answer_json(const Preflight &answer, const Asked &asked, const std::optional<Fixed> &fixed,
                  std::uint64_t waited_ns) {
-    return {{"answer", told(answer.prospect).json},
+    return {{"answer", words_of(answer.prospect).json},
             {"wanted_bytes", asked.bytes},
             {"block_bytes", asked.block},
             {"free_bytes", answer.free},
@@ -374,7 +325,7 @@ public:
         const std::size_t largest = Zones::read(machine_.proc()).largest_order();
 
         if (need().order > largest)
-            throw Error(Failure::usage, fmt::format("--blocks: the kernel has none of more than {}",
+            throw Error(Failure::usage, fmt::format("--blocks: the largest block is {}",
                                                     format_size(page_size() << largest)));
         try {
             if (!session_.module().status().tells_all())
@@ -425,7 +376,7 @@ public:
     /// No wait gets that.
     bool exceeds_machine() const { return asked_.bytes > machine_.meminfo().total(); }
 
-    /// For the log of who waits.
+    /// Prints the progress for the log of a waiting service.
     void tell_why(const Preflight &answer) const {
         session_.output.note("not yet: " + reason(answer));
     }
@@ -434,7 +385,7 @@ public:
         return loaded_ ? session_.module().accounts() : std::vector<Account>();
     }
 
-    /// Those of others aren't told to who may not see them.
+    /// Others' files are hidden from a user who may not see them.
     std::vector<Client> clients() const {
         return loaded_ ? session_.module().clients() : std::vector<Client>();
     }
@@ -498,9 +449,34 @@ std::optional<Preflight> wait_for(Question &question, const std::function<Fixed(
     }
 }
 
+} // namespace
+
+int empty_pools(Session &session) {
+    const Reclaim made = session.module().reclaim();
+
+    if (session.output.json)
+        session.output.document(to_json(made));
+    else
+        fmt::print(session.output.out, "{} reclaimed, {} left in the driver's pools\n",
+                   format_size(made.reclaimed), size_or_unknown(made.pools));
+    return 0;
+}
+
+namespace {
+
 int preflight(Session &session, const PreflightOptions &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
+
+    if (options.size.empty() && !options.fix)
+        throw Error(Failure::usage, "SIZE is required: how much will the driver be asked for?",
+                    "for example: umacct preflight 96G");
+    if (options.size.empty() && (options.blocks || options.wait || options.anonymous))
+        throw Error(Failure::usage, "SIZE is missing: without it, --fix takes no other option",
+                    "for example: umacct preflight 96G --fix");
+    if (options.size.empty())
+        return empty_pools(session);
+
     const Asked asked{.bytes = read_argument("SIZE", options.size,
                                              [&](const std::string &text) {
                                                  return parse_machine_size(text, machine);
@@ -527,11 +503,11 @@ int preflight(Session &session, const PreflightOptions &options) {
     }
 
     const std::string reason = question.reason(*answer);
-    // Nobody has to go where it fits, and who waited is not to wait for that.
+    // Holders matter only if it doesn't fit, and finding them would delay one that waited.
     const auto shown = answer->prospect == Prospect::fits
                            ? std::vector<Holder>()
                            : first_of(holders(machine, question.accounts()), answer->prospect);
-    // By name where somebody has to go.
+    // Names processes if some have to end.
     const bool named = answer->prospect == Prospect::none;
     const auto processes = named ? processes_of(machine, shown, question.clients())
                                  : std::vector<std::optional<HoldingProcess>>();
@@ -543,18 +519,18 @@ int preflight(Session &session, const PreflightOptions &options) {
         json["holders"] = holders_json(machine, shown, processes);
         json["shared_files"] = files_json(files);
         output.document(json);
-        return told(answer->prospect).exit_code;
+        return words_of(answer->prospect).exit_code;
     }
     if (fixed)
         fmt::print(
             output.out, "{} of page cache given back, {}, in {}\n", format_size(fixed->reclaimed),
             counted(fixed->compactions, "compaction", "compactions"), format_time(fixed->took_ns));
-    fmt::print(output.out, "{}: {}{}\n", told(answer->prospect).text, reason,
+    fmt::print(output.out, "{}: {}{}\n", words_of(answer->prospect).text, reason,
                options.wait ? fmt::format("; waited {}", format_elapsed(waited_ns)) : "");
     if (answer->prospect != Prospect::fits)
         print_cgroups(machine, output, shown);
     print_holders(machine, output, processes, files);
-    return told(answer->prospect).exit_code;
+    return words_of(answer->prospect).exit_code;
 }
 
 } // namespace
@@ -563,21 +539,23 @@ Action add_preflight(CLI::App &verb) {
     auto options = std::make_shared<PreflightOptions>();
 
     verb.add_option("SIZE", options->size,
-                    "how much the driver will be asked for, such as 96G or 80%")
-        ->required();
+                    "how much the driver will be asked for, such as 96G or 80%; with --fix alone, "
+                    "the driver's pools are emptied");
     verb.add_option("--blocks", options->blocks, "in blocks of this size; default: 2M")
         ->type_name("SIZE");
     verb.add_flag("--fix", options->fix, "give back page cache and compact, and ask again");
     verb.add_flag("--anonymous", options->anonymous, "with --fix: programs' memory may be swapped");
     verb.add_option("--wait", options->wait,
-                    "wait until it fits, so long at the most, such as 5min; with --fix, until it "
-                    "can be made to fit")
+                    "wait until it fits, at most this long, such as 5min; with --fix, until it can "
+                    "be made to fit")
         ->type_name("TIME");
     verb.footer("Exit codes: 0 yes, 6 after reclaim, 7 only after compaction, 8 no.\n");
-    add_examples(verb, "umacct preflight 96G\n"
-                       "umacct preflight 96G --fix\n"
-                       "umacct preflight 96G --fix --wait 10min\n"
-                       "umacct preflight 40G --blocks 64K --json");
+    add_examples(verb,
+                 "umacct preflight 96G\n"
+                 "umacct preflight 96G --fix\n"
+                 "umacct preflight 96G --fix --wait 10min\n"
+                 "umacct preflight --fix                give back what the driver's pools have\n"
+                 "umacct preflight 40G --blocks 64K --json");
     return [options](Session &session) { return preflight(session, *options); };
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tool/arguments.h"
+#include "tool/audit/hidden.h"
 #include "tool/print/columns.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
@@ -16,14 +17,16 @@ namespace {
 
 struct PsOptions {
     std::optional<std::string> target;
-    ListOptions list{.columns = {}, .sort = "usage"};
+    ListOptions list{.columns = {}, .sort = "total"};
 };
 
 int list(Session &session, const PsOptions &options) {
     const Machine &machine = session.machine;
     const Output &output = session.output;
-    const auto shown = chosen_columns(options.list, Of::processes, usual_of_processes);
+    auto shown = chosen_columns(options.list, Of::processes, usual_of_processes);
     const Column &sort = column(options.list.sort, Of::processes, "--sort");
+    if (output.json)
+        shown.push_back(&column("total", Of::processes, "")); // it has that, whatever is chosen
     Module &module = session.module();
     const Status status = module.status();
     const std::optional<std::uint64_t> subtree =
@@ -33,10 +36,11 @@ int list(Session &session, const PsOptions &options) {
     const std::vector<Row> rows = process_rows(machine, clients, accounts, sort, shown);
 
     output.warn_if_degraded(status);
+    const bool hidden = note_hidden(session, status);
     if (output.json)
         print_json(output, machine.owners(), Json::object(), "clients", rows);
     else if (clients.empty() && !options.list.csv)
-        fmt::print(output.out, "no process holds memory\n");
+        fmt::print(output.out, "no process{} holds memory\n", hidden ? " that you may see" : "");
     else
         print_rows(output, rows, shown, Of::processes, options.list);
     return 0;

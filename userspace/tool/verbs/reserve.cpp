@@ -5,6 +5,7 @@
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/hints.h"
 #include "lib/json.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
@@ -26,17 +27,20 @@ int reserve(Session &session, const std::optional<std::string> &size) {
     const Output &output = session.output;
     const Status before = module.status();
     Status status = before;
-    Enforcement made;
+    MachineChanged changed;
 
     if (!size && !status.tells_all())
-        throw Error(Failure::permission, "cannot read the reserve: it is not visible to you",
-                    "it takes root");
+        throw Error(Failure::permission, "cannot read the reserve: permission denied", run_as_root);
     if (size) {
         const std::uint64_t bytes = read_argument("SIZE", *size, [&](const std::string &text) {
-            return text == "off" ? 0 : parse_machine_size(text, session.machine);
+            return text == "off" || text == none_word ? 0
+                                                      : parse_machine_size(text, session.machine);
         });
 
-        made = set_machine(module, {.reserve = bytes, .charge_default = {}});
+        MachineWish wish;
+
+        wish.module.reserve = bytes;
+        changed = change_machine(session, wish);
         status = module.status();
     }
 
@@ -47,7 +51,7 @@ int reserve(Session &session, const std::optional<std::string> &size) {
                                 {"reserve_count", status.reserve_count},
                                 {"available_bytes", status.available},
                                 {"pools_bytes", pools_json}},
-                               size ? to_json(made) : Json::object()));
+                               size ? to_json(changed.of_module.made) : Json::object()));
     else if (size)
         print_change(output, "reserve", format_reserve(before.reserve),
                      format_reserve(status.reserve));
@@ -61,7 +65,9 @@ int reserve(Session &session, const std::optional<std::string> &size) {
                        ? ""
                        : fmt::format(", and {} kept by guarantees", format_size(status.kept)),
                    status.reserve_count);
-    return report_enforcement(output, made);
+    if (size)
+        note_machine(output, changed);
+    return report_enforcement(output, changed.of_module.made);
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <sstream>
@@ -15,6 +17,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "lib/arithmetic.h"
 #include "lib/error.h"
 #include "lib/host/process.h"
 #include "lib/host/scope.h"
@@ -25,6 +28,7 @@
 #include "tool/exit_code.h"
 #include "tool/session.h"
 #include "tool/settings.h"
+#include "tool/total.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -33,14 +37,22 @@ namespace {
 
 struct RunOptions {
     SettingOptions settings;
+    std::string total;
     bool charge = false;
     bool quiet = false;
+    bool nvml = false;
     std::string name;
     std::optional<std::string> user;
     std::string report;
+
+    /// Whether nothing but NVML's answers is asked for: that takes no cgroup.
+    bool is_nvml_alone() const {
+        return nvml && !charge && !quiet && name.empty() && !user && report.empty() &&
+               total.empty() && settings.values.empty() && settings.flags.empty();
+    }
 };
 
-/// Whom the command runs as.
+/// User of the command.
 struct User {
     std::string name;
     std::string home;
@@ -66,7 +78,7 @@ User find_user(const std::string &name) {
         entry = getpwuid(*uid);
     if (entry == nullptr)
         throw Error(Failure::usage, fmt::format("--user: there is no user '{}'", name),
-                    "it takes a name, or a number that has one");
+                    "give a user name, or a uid that exists");
     return User{entry->pw_name, entry->pw_dir, entry->pw_shell, entry->pw_uid, entry->pw_gid};
 }
 
@@ -74,7 +86,7 @@ bool has_terminal() {
     return FileDescriptor(open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)).get() >= 0;
 }
 
-/// In the child: becomes the user, as far as programs ask; 0, or an errno.
+/// Runs in the child: becomes the user in all that programs check; returns 0 or an errno.
 int become(const User &user) {
     // The terminal stays the caller's.
     if (has_terminal() && user.uid != getuid() && !forbid_typing())
@@ -110,7 +122,7 @@ public:
     }
 
 private:
-    /// In the child.
+    /// Runs in the child.
     void start(const SignalGuard &signals) {
         go_.close_write();
         if (!go_.get())
@@ -142,23 +154,111 @@ void hold_cgroup(pid_t parent) {
         pause();
 }
 
-int wait_for(Process &process, const SignalGuard &signals) {
-    while (true) {
-        const siginfo_t info = signals.wait();
+constexpr std::chrono::milliseconds first_look{5};
+constexpr std::chrono::milliseconds looks_apart{100};
 
-        if (info.si_signo == SIGCHLD) {
+/// The command's highest TOTAL at one moment, found by looking again and again. Memory that comes
+/// and goes between two looks is missed, but not the driver's: the module keeps its peak.
+class Need {
+public:
+    Need(Module &module, const Machine &machine, const Target &target)
+        : module_(module), machine_(machine), target_(target) {}
+
+    void look() {
+        try {
+            take(read_account(module_, machine_.cgroups(), target_), false);
+        } catch (const Error &) { // NOLINT(bugprone-empty-catch): the report says it
+        }
+    }
+
+    /// ended: the command is gone, with its own memory.
+    void take(const Account &account, bool ended) {
+        const MemoryController memory =
+            memory_controller(machine_.cgroups(), account, {.total = true});
+        const std::uint64_t programs = without(memory.total.value_or(0), account.usage);
+
+        if (account.usage + programs > driver_ + programs_)
+            note(account.usage, programs, memory);
+        // The driver's peak was reached since the last look.
+        if (account.peak > last_peak_) {
+            const std::uint64_t beside =
+                ended ? last_programs_ : std::min(programs, last_programs_);
+
+            if (account.peak + beside > driver_ + programs_)
+                note(account.peak, beside, memory);
+        }
+        last_peak_ = account.peak;
+        last_programs_ = programs;
+    }
+
+    std::string text() const {
+        return fmt::format("needed {} at most (driver {}, programs {}; page cache {} beside{}), "
+                           "run it with --total {}M",
+                           format_size(driver_ + programs_), format_size(driver_),
+                           format_size(programs_), format_size(cache_),
+                           swap_ == 0 ? "" : fmt::format(", {} on swap", format_size(swap_)),
+                           enough_mib());
+    }
+
+    Json json() const {
+        return {{"total_bytes", driver_ + programs_},
+                {"driver_bytes", driver_},
+                {"programs_bytes", programs_},
+                {"cache_bytes", cache_},
+                {"swap_bytes", swap_}};
+    }
+
+private:
+    /// Adds a hundredth, for what comes and goes between two looks, and a block of the driver's.
+    std::uint64_t enough_mib() const {
+        constexpr std::uint64_t mib = 1ULL << 20;
+        const std::uint64_t needed = driver_ + programs_;
+
+        return (needed + needed / 100 + 3 * mib - 1) / mib;
+    }
+
+    void note(std::uint64_t driver, std::uint64_t programs, const MemoryController &memory) {
+        driver_ = driver;
+        programs_ = programs;
+        cache_ = memory.cache.value_or(0);
+        swap_ = memory.swap.value_or(0);
+    }
+
+    Module &module_;
+    const Machine &machine_;
+    const Target &target_;
+    // The figures of that moment.
+    std::uint64_t driver_ = 0;
+    std::uint64_t programs_ = 0;
+    std::uint64_t cache_ = 0;
+    std::uint64_t swap_ = 0;
+    // The figures of the last look.
+    std::uint64_t last_peak_ = 0;
+    std::uint64_t last_programs_ = 0;
+};
+
+int wait_for(Process &process, const SignalGuard &signals, Need &need) {
+    auto apart = first_look;
+
+    while (true) {
+        const std::optional<siginfo_t> info = signals.wait(apart);
+
+        if (!info) {
+            need.look();
+            apart = std::min(2 * apart, looks_apart);
+        } else if (info->si_signo == SIGCHLD) {
             if (const auto code = process.exit_code())
                 return *code;
-        } else if (info.si_code <= 0) {
-            // From a process. The terminal's go to the command by themselves.
-            kill(process.pid(), info.si_signo);
+        } else if (info->si_code <= 0) {
+            // Sent by a process; the command gets the terminal's signals directly.
+            kill(process.pid(), info->si_signo);
         }
     }
 }
 
-/// What the command took. It ended as it ended, whatever becomes of this.
+/// Reports the command's memory. Its exit code stays the same if this fails.
 void report(Module &module, const Machine &machine, const Output &output, const RunOptions &options,
-            const FileDescriptor &file, const Target &target, int exit_code) {
+            const FileDescriptor &file, const Target &target, Need &need, int exit_code) {
     std::ostringstream text;
     std::ostream &out = options.report.empty() ? output.err : text;
 
@@ -167,16 +267,19 @@ void report(Module &module, const Machine &machine, const Output &output, const 
     try {
         const Account account = read_account(module, machine.cgroups(), target);
 
+        need.take(account, true);
         if (output.json)
-            output.document(
-                out, {{"account", to_json(machine.owners(), account)}, {"exit_code", exit_code}});
+            output.document(out, {{"account", to_json(machine.owners(), account)},
+                                  {"needed", need.json()},
+                                  {"exit_code", exit_code}});
         else
-            fmt::print(out, "umacct: peak {}, {} allocations, {} refused{}\n",
+            fmt::print(out, "umacct: peak {}, {} allocations, {} refused{}\numacct: {}\n",
                        format_size(account.peak), account.allocs, account.refusals,
                        account.refusals == 0
                            ? ""
-                           : fmt::format(" (hard limit {}, reserve {})",
-                                         format_limit(account.effective), account.reserve_count));
+                           : fmt::format(", by the reserve {}; the hard limit is {}",
+                                         account.reserve_count, format_limit(account.effective)),
+                       need.text());
         if (const std::string line = text.str();
             !options.report.empty() &&
             write(file.get(), line.data(), line.size()) < static_cast<ssize_t>(line.size()))
@@ -188,8 +291,8 @@ void report(Module &module, const Machine &machine, const Output &output, const 
     }
 }
 
-/// What was in the file is lost. The command doesn't inherit it: it may run as another user,
-/// who must not write to what only we may open.
+/// Truncates the file. The command doesn't inherit it: it may run as another user, who must not
+/// write to a file that only we may open.
 FileDescriptor open_report(const RunOptions &options) {
     constexpr mode_t everybody_reads = 0666; // less the umask
 
@@ -205,11 +308,11 @@ FileDescriptor open_report(const RunOptions &options) {
     return FileDescriptor(fd);
 }
 
-AccountChange parse_change(const RunOptions &options, const Machine &machine) {
-    AccountChange change = parse_settings(options.settings, machine);
+PersonChange parse_change(const RunOptions &options, const Machine &machine) {
+    PersonChange change = parse_settings(options.settings, machine);
 
     if (options.charge)
-        change.charge = UMACCT_CHARGE_ON;
+        change.asked.charge = UMACCT_CHARGE_ON;
     return change;
 }
 
@@ -231,14 +334,23 @@ int run(Session &session, const RunOptions &options) {
     if (words.empty())
         throw Error(Failure::usage, "CMD is required: which command?",
                     "for example: umacct run --hard 40G python3 train.py");
+    if (options.is_nvml_alone())
+        return run_with_nvml(session);
+    if (options.nvml)
+        use_nvml(machine);
 
-    const AccountChange change = parse_change(options, machine);
+    PersonChange change = parse_change(options, machine);
+    const bool has_total = !options.total.empty();
+    const std::uint64_t total =
+        has_total ? parse_total_option(options.total, machine) : UMACCT_UNLIMITED;
+    if (has_total)
+        charge_for_total(total, change);
     const std::string name = name_for(options);
     const std::optional<User> user =
         options.user ? std::optional(find_user(*options.user)) : std::nullopt;
     if (change.empty())
         session.count_meanwhile();
-    Module &module = session.module(); // before anything is made: it may be missing
+    Module &module = session.module(); // checked before anything is made: it may be missing
     const FileDescriptor file = open_report(options);
     const SignalGuard signals;
     Command command(words, user, signals);
@@ -251,8 +363,11 @@ int run(Session &session, const RunOptions &options) {
     if (!options.quiet)
         output.warn_if_degraded(module.status());
     // The command runs all the same; whoever started it must know, however quiet it is to be.
-    if (!change.empty())
-        report_enforcement(output, set_account(module, target, change));
+    const auto set = [&] { report_enforcement(output, carry_out(session, target, change).made); };
+    if (has_total)
+        set_total(machine, target, total, set);
+    else if (!change.empty())
+        set();
     if (const auto failure = command.release()) {
         if (*failure < 0)
             throw Error(Failure::permission,
@@ -263,8 +378,9 @@ int run(Session &session, const RunOptions &options) {
         return *failure == ENOENT ? exit_not_found : exit_not_executable;
     }
 
-    const int exit_code = wait_for(command.process(), signals);
-    report(module, machine, output, options, file, target, exit_code);
+    Need need(module, machine, target);
+    const int exit_code = wait_for(command.process(), signals, need);
+    report(module, machine, output, options, file, target, need, exit_code);
     return exit_code;
 }
 
@@ -275,10 +391,14 @@ Action add_run(CLI::App &verb) {
     auto unused = std::make_shared<std::vector<std::string>>();
 
     add_setting_options(verb, options->settings);
+    add_total_option(verb, options->total);
     verb.add_flag("--charge", options->charge, "the kernel's memory controller sees its memory");
+    verb.add_flag(
+        "--nvml", options->nvml,
+        "it has NVML's answers from umacct; with this alone, it has no cgroup of its own");
     verb.add_option("--name", options->name, "name of the cgroup, or of the systemd scope")
         ->type_name("NAME");
-    verb.add_option("--user", options->user, "whom the command runs as; else who runs this")
+    verb.add_option("--user", options->user, "user to run the command as; by default the caller")
         ->type_name("USER");
     verb.add_option("--report", options->report, "where to say what it took, not standard error")
         ->type_name("FILE");
@@ -286,7 +406,9 @@ Action add_run(CLI::App &verb) {
     // They never get this far: see take_command().
     verb.add_option("CMD", *unused, "the command and its arguments, as they are");
     add_examples(verb, "umacct run --hard 40G python3 train.py\n"
+                       "umacct run --total 63G python3 train.py\n"
                        "umacct run --hard 40G --view --name trial ./serve --port 8000\n"
+                       "umacct run --nvml nvtop               what nvtop asks, umacct answers\n"
                        "sudo umacct run --user $USER --report took.txt pytest tests/gpu");
     return [options, unused](Session &session) { return run(session, *options); };
 }

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// "save" and "restore": all that is set, as a file that a policy could be, and back. What is
-/// set is made what the file says, by its differences: nothing that stays is ever lifted.
+/// "config save" and "config load": all that is set, as a file that a policy could be, and back, as
+/// a person's orders. What the file doesn't name stays.
 #include <cerrno>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
-#include <memory>
-#include <type_traits>
 
-#include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/hints.h"
 #include "lib/json.h"
 #include "lib/policy/policy.h"
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/permanent.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
 #include "tool/settings.h"
@@ -29,23 +28,6 @@ namespace umacct::tool {
 
 namespace {
 
-/// Of one account, all there is to set.
-AccountChange settings_of(const Account &account) {
-    AccountChange all;
-
-    for_each_setting(
-        [&](const auto &setting) { all.*setting.change = value_of(setting, account); });
-    return all;
-}
-
-/// Leaves in one what the other has something else for.
-void drop_same(AccountChange &one, const AccountChange &other) {
-    for_each_setting([&](const auto &setting) {
-        if (one.*setting.change == other.*setting.change)
-            (one.*setting.change).reset();
-    });
-}
-
 // --- save -------------------------------------------------------------------------
 
 /// A pattern of a policy can say it, and it means no other cgroup.
@@ -53,34 +35,19 @@ bool can_be_named(const std::string &path) {
     return printable(path) == path && path.find_first_of("*?") == std::string::npos;
 }
 
-std::string quoted(const std::string &text) {
-    std::string out = "\"";
-
-    for (const char c : text)
-        out += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
-    return out + '"';
-}
-
 void print_rule(std::ostream &out, const Account &account) {
-    fmt::print(out, "\n[[rule]]\ncgroup = {}\n", quoted(account.path));
-    for_each_setting([&](const auto &setting) {
-        const auto value = value_of(setting, account);
-        std::string text;
+    AccountChange all = settings_of(account);
 
-        if (value == setting.neutral)
-            return;
-        if constexpr (std::is_same_v<decltype(value), const bool>)
-            text = value ? "true" : "false";
-        else if constexpr (std::is_same_v<decltype(value), const umacct_charge_mode>)
-            text = quoted(std::string(name_of(value)));
-        else
-            text = quoted(std::to_string(value) +
-                          (setting.attribute == UMACCT_A_ACCOUNT_THROTTLE ? "ns" : ""));
-        fmt::print(out, "{} = {}\n", setting.policy, text);
+    for_each_setting([&](const auto &setting) {
+        if (all.*setting.change == setting.neutral)
+            (all.*setting.change).reset();
     });
+    fmt::print(out, "\n[[rule]]\ncgroup = {}\n{}", quoted(account.path), rule_lines(all));
 }
 
-int save(Session &session) {
+} // namespace
+
+int save_settings(Session &session) {
     Module &module = session.module();
     const Output &output = session.output;
     const Status status = module.status();
@@ -88,11 +55,11 @@ int save(Session &session) {
     if (output.json)
         throw Error(Failure::usage, "--json: a saved file is TOML", "see 'umacct limit --json'");
     if (!status.tells_all())
-        throw Error(Failure::permission, "cannot read what is set: it is not visible to you",
-                    "it takes root");
+        throw Error(Failure::permission, "cannot read the settings: permission denied",
+                    run_as_root);
     fmt::print(output.out,
-               "# By 'umacct save': what is set, for 'umacct restore', or as a policy.\n"
-               "[machine]\nreserve = \"{}\"\ncharge = \"{}\"\n",
+               "# By 'umacct config save': what is set, for 'umacct config load', or as a policy.\n"
+               "[machine]\nreserve = \"{}B\"\ncharge = \"{}\"\n",
                status.reserve, name_of(status.charge_default));
     for (const Account &account : module.accounts()) {
         if (!account.configured())
@@ -105,14 +72,11 @@ int save(Session &session) {
     return 0;
 }
 
-// --- restore ----------------------------------------------------------------------
+// --- load -------------------------------------------------------------------------
 
-struct SaveOptions {
-    std::string file = "-";
-    bool dry_run = false;
-};
+namespace {
 
-/// One account's way from what is set to what the file says.
+/// The settings of one cgroup that differ from the file's.
 struct Step {
     Target target;
     AccountChange before;
@@ -121,20 +85,8 @@ struct Step {
 
 struct Plan {
     std::vector<Step> steps = {};
-    std::uint64_t reserve = 0;
-    umacct_charge_mode charge = UMACCT_CHARGE_OFF;
+    MachineChange machine = {};            ///< the machine's settings that differ
     std::vector<std::string> missing = {}; ///< cgroups that there aren't
-
-    /// What of the machine's settings differs.
-    MachineChange machine_change(const Status &status) const {
-        MachineChange change{.reserve = reserve, .charge_default = charge};
-
-        for_each_machine_setting([&](const auto &setting) {
-            if (change.*setting.change == value_of(setting, status))
-                (change.*setting.change).reset();
-        });
-        return change;
-    }
 };
 
 Policy read_saved(const std::string &name) {
@@ -147,17 +99,14 @@ Policy read_saved(const std::string &name) {
         throw Error(
             failure_of(errno),
             fmt::format("cannot read '{}': {}", name, std::generic_category().message(errno)),
-            "'umacct save' writes one");
+            "'umacct config save' writes one");
     return read_policy(std::string(std::istreambuf_iterator<char>(file), {}), name);
 }
 
-/// By path, all that each account gets. Throws Error where the file is more than that.
+/// Returns the settings of each account, by path. Throws Error where the file is more than that.
 std::map<std::string, AccountChange> wanted_by(const Policy &policy, std::uint64_t total) {
     static constexpr const char *hint = "a policy is for umacctd: umacct.toml(5)";
     std::map<std::string, AccountChange> wanted;
-    const auto at = [&](const std::string &path) -> AccountChange & {
-        return wanted.try_emplace(path, settings_of(Account())).first->second;
-    };
 
     if (policy.guard || policy.headroom || policy.headroom_blocks || policy.exporter_top ||
         policy.page != PagePolicy() || policy.containers != ContainerPolicy())
@@ -170,7 +119,7 @@ std::map<std::string, AccountChange> wanted_by(const Policy &policy, std::uint64
                 Failure::usage,
                 fmt::format("{}: a rule that isn't for one cgroup, by its path", rule.place.text()),
                 hint);
-        AccountChange &all = at(*rule.cgroup);
+        AccountChange &all = wanted[*rule.cgroup];
         const AccountChange change = rule.change(total);
 
         for_each_setting([&](const auto &setting) {
@@ -179,37 +128,36 @@ std::map<std::string, AccountChange> wanted_by(const Policy &policy, std::uint64
         });
     }
     if (policy.view)
-        at("/").view = policy.view;
+        wanted["/"].view = policy.view;
     return wanted;
 }
 
 Plan plan_of(Session &session, const Status &status, const Policy &policy) {
     const Cgroups &cgroups = session.machine.cgroups();
     const std::uint64_t total = session.machine.meminfo(status).total();
-    std::map<std::string, AccountChange> wanted = wanted_by(policy, total);
-    std::map<std::string, Account> known;
-    Plan plan{.reserve = policy.reserve ? policy.reserve->of(total) : 0,
-              .charge = policy.charge.value_or(UMACCT_CHARGE_OFF)};
+    Plan plan;
 
-    if (plan.reserve > total)
+    plan.machine = policy.machine_order(total).asked;
+    if (plan.machine.reserve.value_or(0) > total)
         throw Error(Failure::usage,
                     fmt::format("FILE: a reserve of {} is more than the machine's memory",
-                                format_size(plan.reserve)));
-    for (Account &account : session.module().accounts()) {
-        if (account.configured())
-            wanted.try_emplace(account.path, settings_of(Account()));
-        known.emplace(account.path, std::move(account));
-    }
-    for (const auto &[path, settings] : wanted) {
+                                format_size(*plan.machine.reserve)));
+    for_each_machine_setting([&](const auto &setting) {
+        if (plan.machine.*setting.change == value_of(setting, status))
+            (plan.machine.*setting.change).reset();
+    });
+    for (auto &[path, change] : wanted_by(policy, total)) {
         if (!cgroups.exists(path)) {
             plan.missing.push_back(path);
             continue;
         }
-        const auto found = known.find(path);
-        AccountChange now = settings_of(found == known.end() ? Account() : found->second);
-        AccountChange change = settings;
+        const Target target{.path = path, .id = cgroups.id(path), .pid = {}};
+        const Account now = session.module().account(target.id).value_or(Account());
 
-        drop_same(change, now);
+        for_each_setting([&, &asked = change](const auto &setting) {
+            if (asked.*setting.change == value_of(setting, now))
+                (asked.*setting.change).reset();
+        });
         if (change.charge == UMACCT_CHARGE_ON && !status.has(UMACCT_STATUS_CHARGE_READY))
             throw Error(Failure::failed,
                         cannot_set("charge", path, "charging can't be switched on"),
@@ -217,32 +165,37 @@ Plan plan_of(Session &session, const Status &status, const Policy &policy) {
         if (change.view == true && !status.has(UMACCT_STATUS_VIEW_READY))
             throw Error(Failure::failed, cannot_set("view", path, "views can't be switched on"),
                         "see 'umacct doctor'");
-        if (change.empty())
-            continue;
-        drop_same(now, settings);
-        plan.steps.push_back({.target = {.path = path, .id = cgroups.id(path), .pid = {}},
-                              .before = now,
-                              .after = change});
+        if (!change.empty())
+            plan.steps.push_back(
+                {.target = target, .before = as_it_is(change, now), .after = change});
     }
     return plan;
 }
 
 /// Makes all of the changes, or undoes those that it made.
-Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
-    std::size_t done = 0;
+Enforcement make_it_so(Session &session, const Plan &plan) {
+    std::vector<Carried> done;
     Enforcement made;
 
     try {
-        for (; done < plan.steps.size(); ++done)
-            made = set_account(module, plan.steps[done].target, plan.steps[done].after);
-        if (const MachineChange change = plan.machine_change(status); !change.empty())
-            made = set_machine(module, change);
+        for (const Step &step : plan.steps) {
+            done.push_back(
+                carry_out(session, step.target, {.asked = step.after, .taken_back = {}}));
+            made = done.back().made;
+        }
+        if (!plan.machine.empty()) {
+            MachineWish wish;
+
+            wish.module = plan.machine;
+            made = change_machine(session, wish).of_module.made;
+        }
     } catch (const Error &error) {
         bool all = true;
 
-        while (done-- > 0) {
+        for (std::size_t i = done.size(); i-- > 0;) {
             try {
-                set_account(module, plan.steps[done].target, plan.steps[done].before);
+                undo(session.machine, session.module(), plan.steps[i].target.path,
+                     plan.steps[i].target.id, done[i]);
             } catch (const Error &) {
                 // A cgroup is gone, or the module is; the first error says what went wrong.
                 all = false;
@@ -255,20 +208,12 @@ Enforcement make_it_so(Module &module, const Status &status, const Plan &plan) {
     return made;
 }
 
-void print_plan(const Machine &machine, const Output &output, const Status &status,
-                const Plan &plan) {
-    for (const auto &[target, before, after] : plan.steps) {
-        const std::string name = name_and_path(machine.owners(), target.path) + ": ";
-
-        for_each_setting([&, &was = before, &is = after](const auto &setting) {
-            if (is.*setting.change)
-                print_change(output, name + setting.title,
-                             words_of(setting, *(was.*setting.change)),
-                             words_of(setting, *(is.*setting.change)));
-        });
-    }
-    const MachineChange machine_change = plan.machine_change(status);
-    print_changes(output, as_it_is(machine_change, status), machine_change);
+void print_plan(Session &session, const Status &status, const Plan &plan) {
+    if (plan.steps.empty() && plan.machine.empty())
+        fmt::print(session.output.out, "nothing differs\n");
+    for (const auto &[target, before, after] : plan.steps)
+        print_changes(session, target, before, after);
+    print_changes(session.output, as_it_is(plan.machine, status), plan.machine);
 }
 
 Json plan_json(const Status &status, const Plan &plan, bool dry_run) {
@@ -278,54 +223,39 @@ Json plan_json(const Status &status, const Plan &plan, bool dry_run) {
         steps.push_back({{"path", step.target.path},
                          {"before", to_json(step.before)},
                          {"after", to_json(step.after)}});
-    return {{"dry_run", dry_run},
-            {"changes", steps},
-            {"reserve_bytes", plan.reserve},
-            {"before_reserve_bytes", status.reserve},
-            {"charge_default", name_of(plan.charge)},
-            {"before_charge_default", name_of(status.charge_default)},
-            {"missing", plan.missing}};
-}
-
-int restore(Session &session, const SaveOptions &options) {
-    const Output &output = session.output;
-    const Policy policy = read_saved(options.file);
-    Module &module = session.module();
-    const Status status = module.status();
-
-    if (!status.tells_all())
-        throw Error(Failure::permission, "cannot read what is set: it is not visible to you",
-                    "it takes root");
-    const Plan plan = plan_of(session, status, policy);
-    const Enforcement made = options.dry_run ? Enforcement() : make_it_so(module, status, plan);
-    if (output.json)
-        output.document(plan_json(status, plan, options.dry_run));
-    else
-        print_plan(session.machine, output, status, plan);
-    for (const std::string &path : plan.missing)
-        output.note(path + " is not there: its settings are not restored");
-    if (!plan.missing.empty())
-        return static_cast<int>(Failure::failed);
-    return report_enforcement(output, made);
+    return {
+        {"dry_run", dry_run},
+        {"changes", steps},
+        {"reserve_bytes", plan.machine.reserve.value_or(status.reserve)},
+        {"before_reserve_bytes", status.reserve},
+        {"charge_default", name_of(plan.machine.charge_default.value_or(status.charge_default))},
+        {"before_charge_default", name_of(status.charge_default)},
+        {"missing", plan.missing}};
 }
 
 } // namespace
 
-Action add_save(CLI::App &verb) {
-    add_examples(verb, "umacct save >settings.toml");
-    return save;
-}
+int load_settings(Session &session, const std::string &file, bool dry_run) {
+    const Output &output = session.output;
+    const Policy policy = read_saved(file);
+    const Status status = session.module().status();
 
-Action add_restore(CLI::App &verb) {
-    auto options = std::make_shared<SaveOptions>();
-
-    verb.add_option("FILE", options->file, "what 'umacct save' wrote; - for standard input")
-        ->type_name("FILE")
-        ->required();
-    verb.add_flag("-n,--dry-run", options->dry_run, "say what would change, and change nothing");
-    add_examples(verb, "umacct restore settings.toml\n"
-                       "umacct restore -n settings.toml    the difference alone");
-    return [options](Session &session) { return restore(session, *options); };
+    if (!status.tells_all())
+        throw Error(Failure::permission, "cannot read the settings: permission denied",
+                    run_as_root);
+    const Plan plan = plan_of(session, status, policy);
+    const Enforcement made = dry_run ? Enforcement() : make_it_so(session, plan);
+    if (output.json)
+        output.document(plan_json(status, plan, dry_run));
+    else
+        print_plan(session, status, plan);
+    if (!dry_run && !(plan.steps.empty() && plan.machine.empty()))
+        output.note("this ends with each cgroup, and when the machine starts again");
+    for (const std::string &path : plan.missing)
+        output.note(path + " is not there: its settings are not set");
+    if (!plan.missing.empty())
+        return static_cast<int>(Failure::failed);
+    return report_enforcement(output, made);
 }
 
 } // namespace umacct::tool

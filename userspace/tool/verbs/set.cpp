@@ -12,9 +12,11 @@
 #include "lib/settings.h"
 #include "lib/text.h"
 #include "tool/arguments.h"
-#include "tool/headroom.h"
+#include "tool/machine_order.h"
+#include "tool/permanent.h"
 #include "tool/session.h"
 #include "tool/settings.h"
+#include "tool/total.h"
 #include "tool/verbs.h"
 
 namespace umacct::tool {
@@ -24,9 +26,10 @@ namespace {
 struct SetOptions {
     std::string target;
     std::vector<std::string> settings; ///< NAME=VALUE
+    bool permanent = false;
 };
 
-/// By name. Throws Error (usage).
+/// Returns the values by name. Throws Error (usage).
 std::map<std::string, std::string> values_of(const SetOptions &options) {
     std::map<std::string, std::string> values;
 
@@ -47,7 +50,20 @@ std::map<std::string, std::string> values_of(const SetOptions &options) {
     return values;
 }
 
-/// What only the machine has.
+/// The setting that is charging and memory.max.
+struct TotalSetting {
+    const char *policy = total_key;
+    const char *help = total_help;
+    SettingKind kind = SettingKind::limit;
+};
+
+/// Visits the settings of a cgroup.
+void for_each_setting_of_a_cgroup(auto &&use) {
+    for_each_setting(use);
+    use(TotalSetting());
+}
+
+/// Visits the settings that only the machine has.
 void for_each_setting_of_the_machine(auto &&use) {
     for_each_machine_setting(use);
     for_each_headroom_setting(use);
@@ -63,12 +79,12 @@ std::string names_of(auto for_each) {
     return names;
 }
 
-/// What one command line changes: of the target's account, and of the machine.
+/// Changes of one command line: to the target's account, and to the machine.
 class Change {
 public:
-    AccountChange account;
-    MachineChange machine;
-    HeadroomChange headroom;
+    PersonChange account;
+    MachineWish machine;
+    std::optional<std::uint64_t> total; ///< memory.max
 
     /// Throws Error (usage) that names the setting.
     Change(const Machine &host, const Target &target, bool machine_first,
@@ -80,30 +96,44 @@ public:
             read_machine(host);
         for_each_setting([&](const auto &setting) {
             take(setting, account_of_, [&](const std::string &text) {
-                text == none_word ? written.clear(setting) : written.read(setting, text);
+                if (text == back_word)
+                    account.taken_back.push_back(setting.attribute);
+                else
+                    text == none_word ? written.clear(setting) : written.read(setting, text);
             });
         });
         if (!machine_first && target.path == "/")
             read_machine(host);
+        take(TotalSetting(), account_of_, [&](const std::string &text) {
+            total = text == back_word ? UMACCT_UNLIMITED : parse_total(text, host);
+        });
         refuse_others(target.path == "/");
-        account = written.on(written.has_shares() ? host.meminfo().total() : 0);
+        account.asked = written.on(written.has_shares() ? host.meminfo().total() : 0);
+        if (total)
+            charge_for_total(*total, account);
     }
 
 private:
     void read_machine(const Machine &host) {
         for_each_machine_setting([&](const auto &setting) {
             take(setting, machine_itself, [&](const std::string &text) {
-                machine.*setting.change =
-                    text == none_word
-                        ? setting.neutral
-                        : read_setting(setting, text,
-                                       text.ends_with('%') ? host.meminfo().total() : 0);
+                if (text == back_word)
+                    machine.taken_back.emplace_back(setting.policy);
+                else
+                    machine.module.*setting.change =
+                        text == none_word
+                            ? setting.neutral
+                            : read_setting(setting, text,
+                                           text.ends_with('%') ? host.meminfo().total() : 0);
             });
         });
         for_each_headroom_setting([&](const auto &setting) {
             take(setting, machine_itself, [&](const std::string &text) {
-                headroom.*setting.change =
-                    text == none_word ? setting.neutral : setting.parse(text, host);
+                if (text == back_word)
+                    machine.taken_back.emplace_back(setting.policy);
+                else
+                    machine.headroom.*setting.change =
+                        text == none_word ? setting.neutral : setting.parse(text, host);
             });
         });
     }
@@ -124,7 +154,7 @@ private:
     }
 
     void refuse_others(bool of_machine) const {
-        const auto any = [](auto &&use) { for_each_setting(use); };
+        const auto any = [](auto &&use) { for_each_setting_of_a_cgroup(use); };
         const auto machines = [](auto &&use) { for_each_setting_of_the_machine(use); };
 
         if (values_.empty())
@@ -145,31 +175,6 @@ private:
     std::string account_of_;
 };
 
-/// The machine's settings, then the account's; where those are refused, the former are taken
-/// back.
-Enforcement make_it_so(Module &module, const Target &target, const Change &change,
-                       const MachineChange &machine_before) {
-    Enforcement made;
-
-    if (!change.machine.empty())
-        made = set_machine(module, change.machine);
-    if (change.account.empty())
-        return made;
-    try {
-        return set_account(module, target, change.account);
-    } catch (const Error &error) {
-        if (change.machine.empty())
-            throw;
-        try {
-            set_machine(module, machine_before);
-        } catch (const Error &) {
-            throw Error(error.failure(), error.what(),
-                        "the machine's settings were changed before, and could not be taken back");
-        }
-        throw Error(error.failure(), error.what(), "the machine's settings are as they were");
-    }
-}
-
 /// The settings that for_each() has, for the verb's help.
 std::string help_of(const char *title, auto for_each) {
     std::string text = title;
@@ -181,76 +186,103 @@ std::string help_of(const char *title, auto for_each) {
     return text;
 }
 
-/// Those that were asked for.
-Json to_json(const HeadroomChange &asked, const Headroom &headroom) {
+/// Those that were asked for and are not in the module.
+Json rest_json(const MachineWish &wish, const Headroom &headroom,
+               const std::optional<TotalChange> &total, std::uint64_t TotalChange::*when) {
+    const auto is_named = [&](const auto &asked, const char *key) {
+        return asked || std::ranges::count(wish.taken_back, key) > 0;
+    };
     Json members = Json::object();
 
-    if (asked.bytes)
+    if (is_named(wish.headroom.bytes, "headroom"))
         members["headroom_bytes"] = headroom.bytes;
-    if (asked.block)
+    if (is_named(wish.headroom.block, "headroom_blocks"))
         members["headroom_block_bytes"] = headroom.block;
+    if (total)
+        members["total_bytes"] = (*total).*when == UMACCT_UNLIMITED ? Json() : Json((*total).*when);
     return members;
 }
 
-/// Whether umacctd runs, which keeps it. others: the module's settings were changed before.
-bool keep(const Machine &machine, const Headroom &headroom, bool others) {
+/// The machine's settings, then the account's; where those are refused, the former are as they
+/// were.
+Carried make_it_so(Session &session, const Target &target, const Change &change,
+                   MachineChanged &machine) {
+    if (!change.machine.empty())
+        machine = change_machine(session, change.machine);
+    if (change.account.empty())
+        return {};
     try {
-        return set_headroom(machine, headroom).has_value();
+        return carry_out(session, target, change.account);
     } catch (const Error &error) {
-        if (!others)
+        if (change.machine.empty())
             throw;
-        throw Error(error.failure(), error.what(),
-                    "the other settings were changed before, and stay so");
+        undo(session, machine);
+        throw Error(error.failure(), error.what(), "the machine's settings are as they were");
     }
 }
 
 int set(Session &session, const SetOptions &options) {
     const bool of_machine = options.target == machine_word;
     const auto values = values_of(options);
+
+    if (options.permanent && of_machine)
+        throw Error(Failure::usage, "--permanent: the machine's settings are not a rule's",
+                    "write them to [machine] in /etc/umacct.toml");
+    if (options.permanent) {
+        const Change change(session.machine, {.path = options.target, .id = 0, .pid = {}}, false,
+                            values);
+
+        return change_for_good(session, options.target, change.account, change.total);
+    }
+
     const Target target = of_machine ? session.machine.resolve("/")
                                      : resolve_to_change(session.machine, options.target);
     const Change change(session.machine, target, of_machine, values);
-    const bool of_module = !change.account.empty() || !change.machine.empty();
-    const auto account_now = [&] {
-        return change.account.empty()
-                   ? Account()
-                   : read_account(session.module(), session.machine.cgroups(), target);
-    };
-    const auto machine_now = [&] {
-        return as_it_is(change.machine,
-                        change.machine.empty() ? Status() : session.module().status());
-    };
-    const auto headroom_before =
-        change.headroom.empty() ? Headroom() : headroom_now(session.machine);
-    const MachineChange machine_before = machine_now();
-    const AccountChange before = as_it_is(change.account, account_now());
-    const Enforcement made =
-        of_module ? make_it_so(session.module(), target, change, machine_before) : Enforcement();
-    // The last: the module may refuse what it is asked for, and then no headroom changes.
-    const Headroom headroom = change.headroom.on(headroom_before);
-    const bool kept = change.headroom.empty() || keep(session.machine, headroom, of_module) ||
-                      headroom.bytes == 0;
-    const MachineChange machine_after = machine_now();
-    const Account account = account_now();
-    const AccountChange after = as_it_is(change.account, account);
+    const Output &output = session.output;
+    const bool of_module = !change.account.empty() || !change.machine.module.empty();
+    MachineChanged machine;
+    std::optional<TotalChange> total;
+    Carried carried;
+    const auto make = [&] { carried = make_it_so(session, target, change, machine); };
+    if (change.total)
+        total = set_total(session.machine, target, *change.total, make);
+    else
+        make();
+    const MachineChange &before = machine.of_module.before;
+    const MachineChange after =
+        before.empty() ? before : as_it_is(before, session.module().status());
+    const Account account = change.account.empty()
+                                ? Account()
+                                : read_account(session.module(), session.machine.cgroups(), target);
+    const AccountChange account_after = as_it_is(carried.set, account);
+    const Enforcement &made = change.account.empty() ? machine.of_module.made : carried.made;
 
-    if (session.output.json) {
-        session.output.document(
-            merged({{"path", target.path},
-                    {"before", merged(merged(to_json(machine_before), to_json(before)),
-                                      to_json(change.headroom, headroom_before))},
-                    {"after", merged(merged(to_json(machine_after), to_json(after)),
-                                     to_json(change.headroom, headroom))}},
-                   of_module ? to_json(made) : Json::object()));
+    if (output.json) {
+        output.document(merged({{"path", target.path},
+                                {"before", merged(merged(to_json(before), to_json(carried.before)),
+                                                  rest_json(change.machine, machine.before, total,
+                                                            &TotalChange::before))},
+                                {"after", merged(merged(to_json(after), to_json(account_after)),
+                                                 rest_json(change.machine, machine.after, total,
+                                                           &TotalChange::after))}},
+                               of_module ? to_json(made) : Json::object()));
     } else {
-        print_changes(session.output, machine_before, machine_after);
-        print_changes(session, target, before, after);
-        if (!change.headroom.empty())
-            print_change(session.output, "headroom", words_of(headroom_before), words_of(headroom));
+        print_changes(output, before, after);
+        print_changes(session, target, carried.before, account_after);
+        if (change.machine.has_headroom())
+            print_change(output, "headroom", words_of(machine.before), words_of(machine.after));
     }
-    note_what_stays(session, target, change.account, account);
-    const int code = report_enforcement(session.output, made);
-    return kept ? code : report_no_umacctd(session.output);
+    if (total)
+        report_total(output, *total, account);
+    if (!change.account.empty())
+        note_orders(session, carried, change.account);
+    if (!change.machine.empty())
+        note_machine(output, machine);
+    note_what_stays(session, target, carried.set, account);
+    const int code = report_enforcement(output, made);
+    return change.machine.has_headroom() && machine.after.bytes != 0 && !machine.daemon
+               ? report_no_umacctd(output)
+               : code;
 }
 
 } // namespace
@@ -262,13 +294,17 @@ Action add_set(CLI::App &verb) {
                     "cgroup path, unit, container, pod or pid; machine for the machine")
         ->required();
     verb.add_option("SETTING", options->settings, "NAME=VALUE: what is to be set");
-    verb.footer(help_of("Settings:", [](auto &&use) { for_each_setting(use); }) +
+    verb.add_flag("--permanent", options->permanent, permanent_help);
+    verb.footer(help_of("Settings:", [](auto &&use) { for_each_setting_of_a_cgroup(use); }) +
                 help_of("\nOf the machine, beside these:",
                         [](auto &&use) { for_each_setting_of_the_machine(use); }));
-    add_examples(verb, "umacct set ollama.service hard=40G soft=36G view=on\n"
-                       "umacct set ollama.service hard=none     no hard limit any more\n"
-                       "umacct set / view=on                    of every cgroup\n"
-                       "umacct set machine reserve=8G charge=on headroom=12G");
+    add_examples(verb,
+                 "umacct set ollama.service total=60G     all its memory, driver and programs\n"
+                 "umacct set ollama.service hard=40G soft=36G view=on\n"
+                 "umacct set ollama.service hard=none     no hard limit, whatever a rule says\n"
+                 "umacct set ollama.service hard=-        as without this order\n"
+                 "umacct set / view=on                    of every cgroup\n"
+                 "umacct set machine reserve=8G charge=on headroom=12G");
     return [options](Session &session) { return set(session, *options); };
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
-#include <fstream>
 
 #include <fmt/color.h>
 #include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/history/steps.h"
 #include "lib/json.h"
-#include "lib/memory/zones.h"
 #include "lib/module/health.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/audit/statement.h"
 #include "tool/print/columns.h"
+#include "tool/print/owners.h"
 #include "tool/print/table.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
@@ -27,7 +27,9 @@ constexpr std::size_t top_count = 5;
 
 struct Summary {
     Status status;
+    std::vector<std::string> warnings;
     Meminfo memory;
+    Division division;
     std::vector<Account> accounts; ///< the largest by own memory
     std::vector<Client> clients;   ///< the largest
 };
@@ -45,10 +47,17 @@ void keep_top(std::vector<T> &all, std::uint64_t T::*bytes) {
 Summary read_summary(Module &module, const Machine &machine) {
     const Status status = module.status();
     Summary summary{.status = status,
+                    .warnings = warnings(status),
                     .memory = machine.meminfo(status),
+                    .division = {},
                     .accounts = module.accounts(),
                     .clients = module.clients()};
 
+    if (const auto next = history::next_step(machine, status); next && !next->fits())
+        summary.warnings.push_back(fmt::format("{} {}: another such step won't fit",
+                                               display_path(machine.owners(), next->steps.path),
+                                               next->text()));
+    summary.division = divide(machine, summary.memory, status, summary.accounts);
     keep_top(summary.accounts, &Account::local);
     keep_top(summary.clients, &Client::usage);
     return summary;
@@ -61,19 +70,9 @@ std::uint64_t driver_memory(const Status &status) {
 /// Memory that is neither free nor in any counter: what the driver took before the observer came
 /// is in here. Empty where the module answers, which says what it can't know itself.
 std::optional<std::uint64_t> unattributed(const Machine &machine, const Summary &summary) {
-    std::ifstream zoneinfo(machine.proc() / "zoneinfo");
-    std::ifstream vmstat(machine.proc() / "vmstat");
-
     if (!summary.status.has(UMACCT_STATUS_OBSERVER))
         return std::nullopt;
-    const Watermarks watermarks = Watermarks::read(zoneinfo, page_size());
-    const auto devices = pages_of_devices(machine.root() / "sys/kernel/mm/cma");
-    const Statement statement =
-        machine_statement(summary.memory, watermarks,
-                          {.free_lists = watermarks.free_lists,
-                           .zspages = VmCounters::read(vmstat).zspages * page_size(),
-                           .cma = devices.value_or(0) * page_size()},
-                          summary.status);
+    const Statement statement = machine_statement(machine, summary.memory, summary.status);
     return static_cast<std::uint64_t>(std::max<std::int64_t>(statement[Part::unexplained], 0));
 }
 
@@ -90,11 +89,12 @@ void print_summary_json(const Machine &machine, Output &output, const Summary &s
     json["memory"] = {{"total_bytes", summary.memory.total()},
                       {"free_bytes", summary.memory.free()},
                       {"available_bytes", summary.memory.available()}};
+    json["machine"] = to_json(machine.owners(), summary.division);
     json["driver_memory_bytes"] =
         summary.status.tells_all() ? Json(driver_memory(summary.status)) : Json(nullptr);
     const auto left_over = unattributed(machine, summary);
     json["unattributed_bytes"] = left_over ? Json(*left_over) : Json(nullptr);
-    json["warnings"] = warnings(summary.status);
+    json["warnings"] = summary.warnings;
     json["top_accounts"] = all(summary.accounts);
     json["top_clients"] = all(summary.clients);
     output.document(json);
@@ -108,7 +108,7 @@ std::string driver_line(const Status &status) {
                        name_of(status.driver_state));
 }
 
-/// Whose figures they are: the module's, or those of the observer in its place.
+/// Names the source of the figures: the module, or the observer in its place.
 std::string version_of(const Status &status) {
     return status.has(UMACCT_STATUS_OBSERVER) ? fmt::format("{} without its module", UMACCT_VERSION)
                                               : printable(status.module_version);
@@ -151,7 +151,7 @@ void print_figures(const Machine &machine, const Output &output, const Summary &
     figures.add({"    metadata", format_size(status.metadata), "kept beside the pages"});
     if (!status.tells_all()) {
         figures.print(output);
-        fmt::print(output.out, "The rest of the machine is not visible to you: it takes root.\n");
+        fmt::print(output.out, "The rest of the machine is not visible to you: run as root.\n");
         return;
     }
     figures.add({"  the driver's own", format_size(status.driver_usage),
@@ -186,13 +186,10 @@ void print_top(const Machine &machine, const Output &output, const Summary &summ
         print_rows(output, rows, chosen_columns({}, of, names), of, {}, 2);
     };
 
-    print("Top accounts",
-          account_rows(machine, summary.accounts, {}, column("local", Of::accounts, "")),
-          Of::accounts, {"local", "peak", "limit", "name"});
     print("Top processes",
           process_rows(machine, summary.clients, summary.accounts,
-                       column("usage", Of::processes, "")),
-          Of::processes, {"usage", "peak", "pid", "name", "account"});
+                       column("total", Of::processes, "")),
+          Of::processes, {"total", "usage", "peak", "pid", "name", "account"});
 }
 
 } // namespace
@@ -210,13 +207,14 @@ int print_summary(Session &session) {
         return code;
     }
 
+    print_division(output, summary.division);
     const std::string head =
         fmt::format("umacct {}, {}", version_of(summary.status), driver_line(summary.status));
-    fmt::print(output.out, "{}\n\n",
+    fmt::print(output.out, "\n{}\n\n",
                output.colour ? fmt::format(fmt::emphasis::bold, "{}", head) : head);
     print_figures(session.machine, output, summary);
     print_top(session.machine, output, summary);
-    for (const std::string &warning : warnings(summary.status)) {
+    for (const std::string &warning : summary.warnings) {
         const std::string line = "warning: " + warning;
 
         fmt::print(output.out, "\n{}\n",

@@ -13,7 +13,7 @@ namespace umacct::tool {
 namespace {
 
 int view(Session &session, ModeOptions options) {
-    AccountChange change;
+    PersonChange change;
 
     options.understand({"on", "off"}, "for example: umacct view ollama.service on");
     if (!options.mode)
@@ -21,8 +21,9 @@ int view(Session &session, ModeOptions options) {
                              {.worth = [](const Account &account) { return account.view; },
                               .columns = {"name", "view", "limit", "usage", "bound-by"},
                               .none = "no views are set\n"});
-    change.view = *options.mode == "on";
-    return change_account(session, session.machine.resolve(options.target.value_or("/")), change);
+    change.asked.view = *options.mode == "on";
+    return change_account(session, resolve_to_change(session.machine, options.target.value_or("/")),
+                          change);
 }
 
 } // namespace
@@ -32,9 +33,9 @@ Action add_view(CLI::App &verb) {
 
     add_mode_options(verb, *options, "cgroup; without it, the default for all cgroups",
                      "on or off; without it, list");
-    add_examples(verb, "umacct view                    who has one\n"
-                       "umacct view on                 everybody is told what is available\n"
-                       "umacct view ollama.service on  of one alone\n"
+    add_examples(verb, "umacct view                    cgroups with a view\n"
+                       "umacct view on                 all programs see the available memory\n"
+                       "umacct view ollama.service on  one cgroup's programs do\n"
                        "umacct view off");
     return [options](Session &session) { return view(session, *options); };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <iomanip>
 #include <memory>
 #include <sstream>
@@ -14,9 +15,11 @@
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
 #include "lib/module/failure_event.h"
+#include "lib/policy/last_good.h"
 #include "lib/text.h"
 #include "lib/units.h"
 #include "tool/arguments.h"
+#include "tool/notify.h"
 #include "tool/print/text.h"
 #include "tool/session.h"
 #include "tool/verbs.h"
@@ -29,19 +32,26 @@ using namespace std::chrono_literals;
 
 /// How long it must be quiet after an overrun before what was lost is counted.
 constexpr auto quiet_time = 200ms;
-/// How often what umacctd did is looked for: nobody wakes us for it.
+/// Interval of looks at umacctd's file of events, which wakes no reader.
 constexpr auto look_interval = 500ms;
 /// How long names that were read are good for.
 constexpr auto names_age = 1s;
 
 class Watcher {
 public:
-    /// path: the only cgroup whose events are printed, with those below it.
-    Watcher(Module &module, Machine &machine, Output &output, std::string path)
+    /// Called after each event.
+    using Printed = std::function<void()>;
+
+    /// path: the only cgroup whose events are printed, with those below it. each_turn: called at
+    /// least every look_interval.
+    Watcher(Module &module, Machine &machine, const Output &output, std::string path,
+            Printed printed, std::function<void()> each_turn)
         : module_(module),
           machine_(machine),
           output_(output),
           path_(std::move(path)),
+          printed_(std::move(printed)),
+          each_turn_(std::move(each_turn)),
           steps_(machine.root()) {
         module_.subscribe();
         last_ = module_.status().events_sent;
@@ -72,6 +82,7 @@ public:
                 overrun = false;
             }
             overrun = overrun || batch.overrun;
+            each_turn_();
         }
     }
 
@@ -93,24 +104,23 @@ private:
         last_ = std::max(last_, event.sequence);
         if (!concerns(event.path))
             return;
-        const auto holder =
-            event.type == UMACCT_EVENT_FAILED ? holder_beside(event.account_id) : std::nullopt;
+        const auto holder = event.type == UMACCT_EVENT_FAILED ? first_now() : std::nullopt;
         if (output_.json)
             output_.document(document(event, holder));
         else
             print(event, holder.value_or(FirstHolder()));
-        output_.out.flush();
+        printed_();
     }
 
-    /// A burst of failures is told of one look at the accounts.
-    std::optional<FirstHolder> holder_beside(std::uint64_t id) {
+    /// A burst of failures is described by one look at the accounts.
+    std::optional<FirstHolder> first_now() {
         const auto now = std::chrono::steady_clock::now();
 
         if (!accounts_ || now - accounts_read_ >= names_age) {
             accounts_ = module_.accounts();
             accounts_read_ = now;
         }
-        return first_holder(*accounts_, id);
+        return first_holder(*accounts_);
     }
 
     Json document(const Event &event, const std::optional<FirstHolder> &holder) {
@@ -127,7 +137,7 @@ private:
         return path_.empty() || path_ == "/" || (path + "/").starts_with(path_ + "/");
     }
 
-    /// What umacctd's guard did, as it wrote it down.
+    /// Prints an event of umacctd's own from its file: a step of the guard's, or one that may come.
     void take_step(const std::string &line) {
         Json step = Json::parse(line, nullptr, false);
         const auto text = [&step](const char *key) {
@@ -146,10 +156,15 @@ private:
             std::tm time{};
 
             std::istringstream(text("time")) >> std::get_time(&time, "%Y-%m-%dT%T");
-            fmt::print(output_.out, "{}  {}\n", head(timegm(&time), "guard"),
-                       printable(text("text")));
+            const bool ahead = text("type") == "step_ahead";
+            const std::string path = text("path");
+            const std::string name = path.empty() ? "" : display_path(machine_.owners(), path);
+
+            fmt::print(output_.out, "{}  {}{}\n",
+                       head(timegm(&time), ahead ? "step_ahead" : "guard"),
+                       ahead ? name + "  " : "", printable(with_name(text("text"), path, name)));
         }
-        output_.out.flush();
+        printed_();
     }
 
     /// Says how many events up to that number never came.
@@ -164,7 +179,7 @@ private:
         else
             fmt::print(output_.out, "{} events were lost: they came faster than they were read\n",
                        lost);
-        output_.out.flush();
+        printed_();
     }
 
     static std::string head(std::time_t time, std::string_view type) {
@@ -212,29 +227,67 @@ private:
 
     Module &module_;
     Machine &machine_;
-    Output &output_;
+    const Output &output_;
     std::string path_;
-    EventTail steps_; ///< of the guard
+    Printed printed_;
+    std::function<void()> each_turn_;
+    EventTail steps_; ///< umacctd's own events
     std::chrono::steady_clock::time_point named_ = std::chrono::steady_clock::now();
     std::optional<std::vector<Account>> accounts_;
     std::chrono::steady_clock::time_point accounts_read_;
     std::uint64_t last_ = 0; ///< number of the newest event that was seen or given up
 };
 
+struct WatchOptions {
+    std::optional<std::string> target;
+    bool notify = false;
+};
+
+/// Passes each event on to the policy's command or address.
+[[noreturn]] void notify(Module &module, Session &session, const std::string &path) {
+    const auto to = policy_in_force(session.machine.root()).policy.notify;
+    std::ostringstream text;
+    Output output{.out = text, .err = session.output.err, .json = true};
+
+    if (!to)
+        throw Error(Failure::usage, "--notify: the policy has no key 'notify' in [machine]",
+                    "see umacct.toml(5)");
+    output.proc = session.output.proc;
+    Notifier notifier(*to, [&](const std::string &line) {
+        fmt::print(session.output.err, "{}\n", line);
+        session.output.err.flush();
+    });
+    Watcher(
+        module, session.machine, output, path,
+        [&] {
+            notifier.put(Json::parse(text.str()));
+            text.str("");
+        },
+        [&] { notifier.look(); })
+        .run();
+}
+
 } // namespace
 
 Action add_watch(CLI::App &verb) {
-    auto target = std::make_shared<std::optional<std::string>>();
+    auto options = std::make_shared<WatchOptions>();
 
-    verb.add_option("TARGET", *target, "only events of this cgroup and what is below it");
+    verb.add_option("TARGET", options->target, "only events of this cgroup and those below it");
+    verb.add_flag("--notify", options->notify,
+                  "pass each event as JSON to the policy's 'notify', and print none");
     add_examples(verb, "umacct watch\n"
                        "umacct watch ollama.service\n"
                        "umacct watch --json | jq 'select(.type == \"hard_refused\") | .path'");
-    return [target](Session &session) -> int {
+    return [options](Session &session) -> int {
         Module &module = session.module();
+        const std::string path =
+            options->target ? session.machine.resolve(*options->target).path : "";
 
-        Watcher(module, session.machine, session.output,
-                *target ? session.machine.resolve(**target).path : "")
+        if (options->notify)
+            notify(module, session, path);
+        Watcher(
+            module, session.machine, session.output, path, [&] { session.output.out.flush(); },
+            [] {})
             .run();
     };
 }

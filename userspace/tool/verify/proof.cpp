@@ -11,7 +11,7 @@ namespace umacct {
 
 namespace {
 
-constexpr std::uint32_t no_memory = 0x51; ///< what CUDA programs take for out of memory
+constexpr std::uint32_t no_memory = 0x51; ///< status that CUDA reports as out of memory
 
 Step step_of(const char *name, std::uint64_t size, std::uint64_t memory_max) {
     Step step;
@@ -41,7 +41,7 @@ bool is_seen(const Step &step) {
     return step.got.bytes > 0 && step.seen() >= step.got.bytes / 2;
 }
 
-/// What every refusal must look like: the program gets an answer, and nobody is killed.
+/// Checks a refusal: the program gets an answer, and no process is killed.
 std::string fault_of(const Step &step) {
     if (step.events.oom_kills > 0)
         return "the kernel killed in the cgroup";
@@ -80,7 +80,7 @@ void conclude(Step &step, const std::string &fault, const std::string &holds) {
     step.text = fault.empty() ? holds : fault;
 }
 
-/// What umacct counts for one allocation: its pages, and what the driver keeps beside them.
+/// umacct's count of one allocation: its pages and their metadata.
 std::uint64_t cost_of(const Step &step, std::uint64_t chunk) {
     const std::uint64_t given = step.got.bytes / chunk;
 

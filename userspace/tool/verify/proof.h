@@ -14,11 +14,11 @@
 
 namespace umacct {
 
-/// What can be seen of the cgroup and the machine at one moment.
+/// Figures of the cgroup and of the machine at one moment.
 struct Figures {
     std::uint64_t memory_current = 0;
-    std::uint64_t memory_free = 0; ///< of the whole machine: others move it too
-    std::uint64_t usage = 0;       ///< as umacct has it
+    std::uint64_t memory_free = 0; ///< the whole machine's: others change it, too
+    std::uint64_t usage = 0;       ///< umacct's figure
     std::uint64_t charged = 0;
     std::uint64_t metadata = 0; ///< part of usage, and never charged
 };
@@ -29,7 +29,7 @@ struct MemoryEvents {
 };
 
 struct Allocation {
-    std::uint64_t bytes = 0;  ///< what the driver gave
+    std::uint64_t bytes = 0;  ///< bytes that the driver granted
     std::uint32_t status = 0; ///< the driver's, of the refusal that ended it; 0 for none
 };
 
@@ -46,7 +46,7 @@ public:
     /// UMACCT_UNLIMITED takes it away.
     virtual void set_memory_max(std::uint64_t bytes) = 0;
     virtual void set_account(const AccountChange &change) = 0;
-    /// Takes up to so many bytes, and stops at a refusal.
+    /// Allocates up to that many bytes, and stops at a refusal.
     virtual Allocation allocate(std::uint64_t bytes) = 0;
     virtual void free_all() = 0;
     virtual Figures figures() = 0;
@@ -75,7 +75,7 @@ struct Step {
     Figures before;
     Figures during;
     Figures after;
-    MemoryEvents events; ///< that it caused
+    MemoryEvents events; ///< events that it caused
     Finding finding = Finding::skipped;
     std::string text; ///< the finding in words
 

@@ -36,7 +36,7 @@ constexpr std::uint64_t least_size = 8 * chunk;
 constexpr std::uint64_t most_size = 64 * chunk;
 constexpr const char *usual_size = "32M";
 
-/// So many times the size must be available beside the reserve: the machine is
+/// Multiple of the size that must be available beside the reserve: the machine is
 /// not to feel it.
 constexpr std::uint64_t times_available = 8;
 
@@ -48,7 +48,7 @@ constexpr std::uint32_t first_handle = 0x1000;
 constexpr int free_everything = -1;
 
 /// The machine's own: a throw-away cgroup with an unprivileged process in it, which takes
-/// memory through the driver, as told.
+/// memory through the driver, on request.
 class RealCgroup : public TestCgroup {
 public:
     /// The process gives its privileges up before it opens the driver.
@@ -72,7 +72,7 @@ public:
 
     void set_account(const AccountChange &change) override { module_.set_account(id_, change); }
 
-    /// Throws Error when the driver can't be spoken to, or when we were told to end.
+    /// Throws Error when the driver can't be spoken to, or on SIGTERM.
     Allocation allocate(std::uint64_t bytes) override {
         const int held = ask(static_cast<int>(bytes / chunk));
         const int status = answers_.get().value_or(-EPIPE);
@@ -121,8 +121,8 @@ private:
     std::uint64_t id_;
 };
 
-/// In the child. Each question has two answers: how many allocations there are
-/// now, and the status of the one that was refused, or -errno.
+/// Runs in the child. Each question has two answers: the number of allocations now, and the status
+/// of the refused one, or -errno.
 void RealCgroup::serve() {
     rm_client driver{};
     std::uint32_t held = 0;
@@ -131,7 +131,7 @@ void RealCgroup::serve() {
     questions_.close_write();
     answers_.close_read();
 
-    int status = drop_privileges(nobody) ? 0 : -EPERM;
+    int status = drop_privileges(nobodys_uid) ? 0 : -EPERM;
     bool open = false;
     while (const auto question = questions_.get()) {
         if (status == 0 && !open) {
@@ -164,7 +164,7 @@ int RealCgroup::ask(int count) {
             if (const auto answer = answers_.get())
                 return *answer;
             throw Error(Failure::failed, "the allocating process was killed",
-                        "the kernel log may say by whom");
+                        "the kernel log may name the reason");
         }
     }
     throw Error(Failure::failed, "the driver did not answer within 10 s",
@@ -175,17 +175,16 @@ std::uint64_t size_of(const std::string &text) {
     const std::uint64_t size = read_argument("--size", text, parse_size);
 
     if (size < least_size || size > most_size)
-        throw Error(
-            Failure::usage, fmt::format("--size: {} is not possible", text),
-            fmt::format("it takes {} to {}", format_size(least_size), format_size(most_size)));
+        throw Error(Failure::usage, fmt::format("--size: {} is not possible", text),
+                    fmt::format("give {} to {}", format_size(least_size), format_size(most_size)));
     return size / (2 * chunk) * (2 * chunk);
 }
 
-/// Without the module nothing can be set: the blind spot alone is shown.
+/// Nothing can be set without the module: only the blind spot is shown.
 Obstacles obstacles_of(const Status &status) {
     if (!status.has(UMACCT_STATUS_OBSERVER))
         return {.limits = {}, .charging = status.charge_reason};
-    const std::string reason = "it takes the module, which is not loaded: see 'umacct doctor'";
+    const std::string reason = "the module is needed, and not loaded: see 'umacct doctor'";
     return {.limits = reason, .charging = reason};
 }
 
@@ -208,7 +207,7 @@ void require(const Machine &machine, const Status &status, std::uint64_t size) {
                     "try a smaller --size, or when the machine is less busy");
     if (geteuid() != 0)
         throw Error(Failure::permission, "it makes a cgroup and sets limits on it",
-                    "it takes root on the host (CAP_SYS_ADMIN)");
+                    "run as root on the host (CAP_SYS_ADMIN)");
 }
 
 bool passed(const std::vector<Step> &steps) {
@@ -316,7 +315,7 @@ int verify_machine(Module &module, const Machine &machine, const Output &output,
 
     require(machine, status, size);
     {
-        // What ends us waits until the cgroup, its process and its memory are gone.
+        // Signals that would end us wait until the cgroup, its process and its memory are gone.
         const SignalGuard signals;
         RealCgroup cgroup(module, machine);
 

@@ -5,13 +5,12 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
-#include <CLI/CLI.hpp>
+#include <fmt/ostream.h>
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
 
@@ -22,16 +21,15 @@
 #include "lib/host/text_file.h"
 #include "lib/json.h"
 #include "lib/text.h"
-#include "tool/arguments.h"
+#include "lib/units.h"
 #include "tool/doctor/check.h"
 #include "tool/history/period.h"
 #include "tool/print/text.h"
 #include "tool/report/page.h"
 #include "tool/report/plot.h"
-#include "tool/report/png.h"
 #include "tool/report/redact.h"
+#include "tool/report/report.h"
 #include "tool/session.h"
-#include "tool/verbs.h"
 
 namespace umacct::tool {
 
@@ -41,28 +39,14 @@ using history::Boot;
 using history::Moment;
 using history::Named;
 
-/// So many moments are in a picture at the most.
+/// Largest number of moments in a picture.
 constexpr std::int64_t most_moments = 400;
 constexpr std::size_t most_marks = 300;
 /// A last sample that is older is followed by one of now.
 constexpr std::int64_t recent_ms = 2000;
-/// Of a PNG, so that it can be read on any screen.
-constexpr double png_scale = 2;
 
-struct ReportOptions {
-    AskedTime time;
-    std::string file = "-";
-    bool svg = false;
-    bool png = false;
-    bool redact = false;
-
-    const char *format() const { return svg ? "svg" : png ? "png" : "html"; }
-
-    bool asks_for_past() const { return time.until || time.at || time.boot.value_or(0) != 0; }
-};
-
-/// What is known of a time: from the history, and of now.
-struct Told {
+/// Data about a period: from the history, and current.
+struct Collected {
     std::map<std::uint32_t, Named> names;
     std::vector<Moment> moments;
     Period period;
@@ -74,7 +58,19 @@ std::string with_hint(const Error &error) {
     return error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
 }
 
-/// As the recorder would have it, with the history's numbers of accounts where it has some.
+/// A remark for a period whose end umacctd has not recorded.
+std::string not_recorded(const std::vector<Moment> &moments, std::int64_t now_ms) {
+    if (moments.empty())
+        return "umacctd has recorded nothing of the time before this report.";
+    return fmt::format(
+        "umacctd's last sample is of {}, {} before this report: what happened since is "
+        "not in it.",
+        history::clock_text(moments.back().time_ms),
+        history::span_text(now_ms - moments.back().time_ms));
+}
+
+/// Returns the current moment in the recorder's form, with the history's numbers of accounts if it
+/// has some.
 Moment moment_of_now(Session &session, std::map<std::uint32_t, Named> &names) {
     history::Sampler sampler(session.connection, session.machine.proc(), session.machine.root());
     history::Sample sample = history::Sampler::with_room();
@@ -100,7 +96,7 @@ Moment moment_of_now(Session &session, std::map<std::uint32_t, Named> &names) {
 }
 
 void read_history(Session &session, const ReportOptions &options, Follower &follower,
-                  std::optional<Thinned> &thinned, Told &told) {
+                  std::optional<Thinned> &thinned, Collected &collected) {
     history::Reader reader(session.machine.root());
     const std::vector<Boot> boots = reader.boots();
     const std::string current = boot_id(session.machine.proc());
@@ -109,66 +105,71 @@ void read_history(Session &session, const ReportOptions &options, Follower &foll
     const history::Range range = range_of(options.time, boot, runs);
 
     if (!runs)
-        told.end = history::analyse_end(reader, boot, current);
-    told.names = reader.accounts(boot);
+        collected.end = history::analyse_end(reader, boot, current);
+    collected.names = reader.accounts(boot);
     thinned.emplace(range, most_moments);
     reader.for_each(boot, range, [&](const Moment &moment) {
-        follower.take(moment, told.names);
+        follower.take(moment, collected.names);
         thinned->take(moment);
     });
-    told.period.happenings = reader.happenings(boot, range);
-    told.period.leaks = history::find_leaks(reader, boot, range);
+    collected.period.happenings = reader.happenings(boot, range);
+    collected.period.leaks = history::find_leaks(reader, boot, range);
+    if (reader.damaged() > 0)
+        collected.remarks.push_back(damage_text(reader) + '.');
 }
 
-Told tell(Session &session, const ReportOptions &options) {
+Collected collect(Session &session, const ReportOptions &options) {
     const Filter all(session.machine, {});
     Follower follower(all);
     std::optional<Thinned> thinned;
-    Told told;
+    Collected collected;
 
     try {
-        read_history(session, options, follower, thinned, told);
+        read_history(session, options, follower, thinned, collected);
     } catch (const Error &error) {
-        // Of the past there is nothing else; of now there is.
+        // A report of the past needs the history; one of the present does not.
         if (options.asks_for_past() || options.time.since || error.failure() == Failure::usage)
             throw;
-        told.remarks.push_back(fmt::format("There is no history: {}", with_hint(error)));
+        collected.remarks.push_back(fmt::format("There is no history: {}", with_hint(error)));
     }
     if (thinned)
-        told.moments = thinned->end();
-    if (!options.asks_for_past() && !told.end) {
+        collected.moments = thinned->end();
+    if (!options.asks_for_past() && !collected.end) {
         try {
-            const Moment now = moment_of_now(session, told.names);
+            const Moment now = moment_of_now(session, collected.names);
 
-            if (told.moments.empty() || now.time_ms - told.moments.back().time_ms > recent_ms) {
-                follower.take(now, told.names);
-                told.moments.push_back(now);
+            if (collected.moments.empty() ||
+                now.time_ms - collected.moments.back().time_ms > recent_ms) {
+                if (thinned)
+                    collected.remarks.push_back(not_recorded(collected.moments, now.time_ms));
+                follower.take(now, collected.names);
+                collected.moments.push_back(now);
             }
         } catch (const Error &error) {
-            told.remarks.push_back(
+            collected.remarks.push_back(
                 fmt::format("The current state is unknown: {}", with_hint(error)));
         }
     }
     Period followed = follower.end();
-    followed.happenings = std::move(told.period.happenings);
-    followed.leaks = std::move(told.period.leaks);
-    told.period = std::move(followed);
-    return told;
+    followed.happenings = std::move(collected.period.happenings);
+    followed.leaks = std::move(collected.period.leaks);
+    collected.period = std::move(followed);
+    return collected;
 }
 
 /// The same with pseudonyms.
-void redact(const Redactor &redactor, Told &told) {
-    for (auto &[key, named] : told.names)
+void redact(const Redactor &redactor, Collected &collected) {
+    for (auto &[key, named] : collected.names)
         redactor.redact(named);
-    for (AccountPeriod &row : told.period.rows)
+    for (AccountPeriod &row : collected.period.rows)
         redactor.redact(row.named);
-    for (history::Happening &each : told.period.happenings)
+    for (history::Happening &each : collected.period.happenings)
         redactor.redact(each);
-    for (history::Leak &each : told.period.leaks)
+    for (history::Leak &each : collected.period.leaks)
         redactor.redact(each.named);
-    if (told.end)
-        redactor.redact(*told.end);
-    for (std::string &remark : told.remarks)
+    if (collected.end)
+        redactor.redact(*collected.end);
+    for (std::string &remark : collected.remarks)
         remark = redactor.sentence(remark);
 }
 
@@ -179,9 +180,9 @@ void redact(const Redactor &redactor, doctor::Findings &findings) {
     }
 }
 
-std::vector<PlotMark> marks_of(const Told &told, const NameAccount &name) {
+std::vector<PlotMark> marks_of(const Collected &collected, const NameAccount &name) {
     std::vector<PlotMark> marks;
-    const auto &all = told.period.happenings;
+    const auto &all = collected.period.happenings;
 
     for (std::size_t i = all.size() - std::min(all.size(), most_marks); i < all.size(); ++i) {
         const history::Happening &each = all[i];
@@ -192,9 +193,10 @@ std::vector<PlotMark> marks_of(const Told &told, const NameAccount &name) {
              .style = is_bad                           ? "bad"
                       : each.type.starts_with("guard") ? "step"
                                                        : "note",
-             .text = fmt::format("{} {} {}: {}", history::clock_text(each.time_ms), each.type,
-                                 each.path.empty() ? "the machine" : name({.path = each.path}),
-                                 describe(each))});
+             .text = fmt::format(
+                 "{} {} {}: {}", history::clock_text(each.time_ms), each.type,
+                 each.path.empty() ? "the machine" : name({.path = each.path}),
+                 describe(each, [&](const std::string &path) { return name({.path = path}); }))});
     }
     return marks;
 }
@@ -227,45 +229,50 @@ std::vector<std::pair<std::string, std::string>> versions_of(const Machine &mach
 std::string draw(Session &session, const ReportOptions &options) {
     const Redactor redactor =
         options.redact ? Redactor(redaction_key(session.machine.root())) : Redactor();
-    Told told = tell(session, options);
+    Collected collected = collect(session, options);
     std::ostringstream out;
 
-    redact(redactor, told);
+    redact(redactor, collected);
+    const std::map<std::string, std::string> owners = owners_in(collected.names);
     const NameAccount name = [&](const Named &named) {
         if (!named.owner.empty())
             return named.owner;
+        if (const auto found = owners.find(named.path); found != owners.end())
+            return found->second;
         return redactor.is_on() ? named.path : display_path(session.machine.owners(), named.path);
     };
     std::optional<Plot> plot;
-    if (!told.moments.empty()) {
-        plot = make_plot(told.moments, told.names, name);
-        plot->marks = marks_of(told, name);
+    if (!collected.moments.empty()) {
+        plot = make_plot(collected.moments, collected.names, name);
+        plot->marks = marks_of(collected, name);
     }
-    if (options.svg || options.png) {
+    if (options.svg) {
         if (!plot)
             throw Error(Failure::failed, "cannot draw a plot: no sample is of that time",
-                        "without --svg and --png the report has the doctor's findings");
+                        "without --svg the report has the doctor's findings");
         print_plot(out, *plot, plot_title(*plot));
-        return options.png ? png_of(out.str(), png_scale) : out.str();
+        return out.str();
     }
     doctor::Diagnosis made = doctor::diagnose(session.connection, session.machine);
     redact(redactor, made.found);
     Report report{.made = history::clock_text(history::milliseconds_of(CLOCK_REALTIME)),
                   .redacted = redactor.is_on(),
                   .versions = versions_of(session.machine, made),
-                  .remarks = std::move(told.remarks),
-                  .end = std::move(told.end),
-                  .period = std::move(told.period),
+                  .remarks = std::move(collected.remarks),
+                  .end = std::move(collected.end),
+                  .period = std::move(collected.period),
                   .plot = std::move(plot),
                   .findings = std::move(made.found)};
     if (made.status && !made.status->tells_all())
         report.remarks.emplace_back(
-            "It was made by a user who may see its own cgroup and what is below it, and no more.");
+            "It was made by a user who can only see its own cgroup and those below.");
     print_page(out, report, name);
     return out.str();
 }
 
-int report(Session &session, const ReportOptions &options) {
+} // namespace
+
+int write_report(Session &session, const ReportOptions &options) {
     const Output &output = session.output;
     const bool to_output = options.file == "-";
 
@@ -274,7 +281,7 @@ int report(Session &session, const ReportOptions &options) {
                     "name a FILE, or leave --json out");
     if (to_output && output.terminal)
         throw Error(Failure::usage, "a terminal can't show it",
-                    fmt::format("name a FILE: umacct report report.{}", options.format()));
+                    fmt::format("name a FILE: umacct history --{0} report.{0}", options.format()));
     const std::string text = draw(session, options);
     if (to_output) {
         output.out.write(text.data(), static_cast<std::streamsize>(text.size()));
@@ -291,26 +298,9 @@ int report(Session &session, const ReportOptions &options) {
                          {"format", options.format()},
                          {"size_bytes", text.size()},
                          {"redacted", options.redact}});
+    else
+        fmt::print(output.out, "wrote {}, {}\n", printable(options.file), format_size(text.size()));
     return 0;
-}
-
-} // namespace
-
-Action add_report(CLI::App &verb) {
-    auto options = std::make_shared<ReportOptions>();
-
-    verb.add_option("FILE", options->file, "where it goes; - is standard output")
-        ->type_name("FILE")
-        ->capture_default_str();
-    add_time_options(verb, options->time);
-    CLI::Option *svg =
-        verb.add_flag("--svg", options->svg, "only the picture of the memory's course, as SVG");
-    verb.add_flag("--png", options->png, "the same as PNG, drawn by librsvg")->excludes(svg);
-    verb.add_flag("--redact", options->redact, "pseudonyms for names and paths");
-    add_examples(verb, "umacct report report.html\n"
-                       "umacct report --boot -1 --redact frozen.html\n"
-                       "umacct report --since 2h --png memory.png");
-    return [options](Session &session) { return report(session, *options); };
 }
 
 } // namespace umacct::tool
