@@ -8,13 +8,16 @@
 #include <sstream>
 #include <thread>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "lib/host/process.h"
 #include "lib/host/task.h"
 #include "lib/host/umacctd.h"
 #include "lib/json.h"
@@ -163,14 +166,14 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"set", "/idle", "limit=1G"},
               2,
               "cannot set limit of /idle: there is no such setting\nhint: the settings are hard, "
-              "soft, throttle, keep, view, charge\n"},
+              "soft, throttle, keep, view, charge, total\n"},
         Wrong{{"set", "/idle", "reserve=1G"},
               2,
               "cannot set reserve of /idle: it is the machine's\nhint: 'umacct set machine "
               "reserve=1G'"},
         Wrong{{"set", "/", "size=1G"},
               2,
-              "charge; the machine's are reserve, charge, headroom, headroom_blocks\n"},
+              "total; the machine's are reserve, charge, headroom, headroom_blocks\n"},
         Wrong{
             {"set", "machine", "reserve=max"}, 2, "cannot set reserve of the machine: 'max' would"},
         Wrong{{"set", "machine", "charge=inherit"},
@@ -189,11 +192,17 @@ INSTANTIATE_TEST_SUITE_P(
             {"limit", "/idle", "--hard", "99999999999999G"}, 2, "--hard: '99999999999999G' is too"},
         Wrong{{"limit", "/idle", "--throttle", "5"}, 2, "--throttle: '5' is not a time"},
         Wrong{{"limit", "/idle", "--view", "--no-view"}, 2, "--view excludes --no-view"},
+        Wrong{{"ls", "--sort"}, 2, "--sort: COLUMN is missing"},
+        Wrong{{"ls", "--depth", "x"}, 2, "not a number: --depth = x"},
+        Wrong{
+            {"history", "--json", "--course", "1"}, 2, "--course: 1 is not in the range 2 to 2000"},
+        Wrong{{"config", "foo"}, 2, "ACTION: foo is none of {check,explain,"},
         Wrong{{"limit", "--hard", "1G"}, 2, "TARGET is missing"},
         Wrong{{"limit", "/nowhere", "--hard", "1G"}, 1, "TARGET '/nowhere'"},
         Wrong{{"limit", "", "--hard", "1G"}, 2, "TARGET is empty"},
         Wrong{{"limit", "///", "--hard", "1G"}, 2, "TARGET '///' is the root cgroup"},
-        Wrong{{"restore"}, 2, "FILE is required"}, Wrong{{"preflight"}, 2, "SIZE is required"},
+        Wrong{{"config", "load"}, 2, "FILE is required"},
+        Wrong{{"preflight"}, 2, "SIZE is required"},
         Wrong{{"preflight", "lots"}, 2, "SIZE: 'lots' is not a size"},
         Wrong{{"preflight", "1G", "--blocks", "3M"}, 2, "--blocks: '3M' is an invalid block size"},
         Wrong{{"headroom", "max"}, 2, "SIZE: 'max' is not a size"},
@@ -269,7 +278,7 @@ TEST_F(App, WithoutTheModuleEveryVerbEndsWith3) {
                                                           {"limit"},
                                                           {"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "off"},
-                                                          {"reclaim"},
+                                                          {"preflight", "--fix"},
                                                           {"charge", "on"},
                                                           {"run", "--", "true"},
                                                           {"top"},
@@ -314,7 +323,7 @@ TEST_F(App, WithoutTheModuleAnEarlierReportStays) {
 TEST_F(App, WithoutPrivilegeChangesEndWith4) {
     const std::vector<std::vector<const char *>> verbs = {{"limit", "/idle", "--hard", "1G"},
                                                           {"reserve", "1G"},
-                                                          {"reclaim"},
+                                                          {"preflight", "--fix"},
                                                           {"charge", "on"},
                                                           {"charge", "on", "42"}};
 
@@ -447,11 +456,11 @@ TEST_F(App, LsIsATreeOfWhatHoldsMemoryOrHasSettings) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_EQ(ran.err, "");
     EXPECT_EQ("\n" + ran.out, R"(
-ACCOUNT             USAGE      PEAK     LIMIT   MEM %   CHARGED  UNCHARGED  MEMORY.CURRENT  MEMORY.MAX
-/                3.00 GiB  4.00 GiB       max       -  1.00 GiB   2.00 GiB               -           -
-  a.slice        3.00 GiB  4.00 GiB  8.00 GiB  37.56%  1.00 GiB   2.00 GiB               -           -
-    big.service  3.00 GiB  4.00 GiB  8.00 GiB  37.50%  1.00 GiB   2.00 GiB        1.00 GiB         max
-    small        5.00 MiB  5.00 MiB  8.00 GiB   0.06%       0 B   5.00 MiB               -           -
+ACCOUNT              TOTAL     USAGE      PEAK     LIMIT   MEM %  UNCHARGED  MEMORY.CURRENT  MEMORY.MAX
+/                14.00 GiB  3.00 GiB  4.00 GiB       max       -   2.00 GiB               -           -
+  a.slice         3.00 GiB  3.00 GiB  4.00 GiB  8.00 GiB  37.56%   2.00 GiB               -           -
+    big.service   3.00 GiB  3.00 GiB  4.00 GiB  8.00 GiB  37.50%   2.00 GiB        1.00 GiB         max
+    small         5.00 MiB  5.00 MiB  5.00 MiB  8.00 GiB   0.06%   5.00 MiB               -           -
 )");
 }
 
@@ -502,6 +511,38 @@ TEST_F(App, ATableIsNeverWiderThanTheTerminal) {
     EXPECT_NE(run({"ls", "--flat"}).out.find("  3.00 GiB  4.00 GiB"), std::string::npos);
 }
 
+TEST_F(App, At80ColumnsNamesAndReasonsCanBeRead) {
+    width_ = 80;
+    for (const char *verb : {"ls", "audit"})
+        EXPECT_TRUE(std::regex_search(run({verb, "/a.slice"}).out,
+                                      std::regex("\\n *(/a.slice/)?big.service  ")))
+            << run({verb, "/a.slice"}).out;
+    EXPECT_NE(run({"audit"}).out.find("  VERDICT\n"), std::string::npos);
+    EXPECT_NE(run({"ps"}).out.find("  COMMAND LINE\n"), std::string::npos);
+    const std::string shown = run({"show", "/a.slice"}).out;
+    EXPECT_NE(shown.find("no order asks for it: until"), std::string::npos);
+    EXPECT_EQ(shown.find("..."), std::string::npos) << shown;
+}
+
+TEST_F(App, WhatAUserMayNotSeeIsNotPrintedAsNothing) {
+    width_ = 80;
+    fake_.status.records.reset();
+    for (const bool empty : {false, true}) {
+        if (empty) {
+            fake_.accounts.clear();
+            fake_.clients.clear();
+        }
+        for (const auto &words : std::vector<std::vector<const char *>>{
+                 {}, {"ls"}, {"ps"}, {"limit"}, {"charge"}, {"view"}, {"audit"}, {"doctor"}}) {
+            const Ran ran = run(words);
+
+            EXPECT_NE((ran.out + ran.err).find("not visible to you"), std::string::npos)
+                << (words.empty() ? "" : words[0]) << '\n'
+                << ran.out << ran.err;
+        }
+    }
+}
+
 TEST_F(App, ATargetsSubtreeIsAllThatIsListed) {
     EXPECT_EQ(run({"ls", "--flat", "--no-header", "-o", "name", "/a.slice"}).out,
               "/a.slice\n/a.slice/big.service\n/a.slice/small\n");
@@ -523,13 +564,16 @@ TEST_F(App, HelpAndMeantWords) {
     EXPECT_NE(run({"limti"}).err.find("hint: did you mean 'limit'?"), std::string::npos);
     EXPECT_NE(run({"ls", "--al"}).err.find("hint: did you mean '--all'?"), std::string::npos);
     EXPECT_EQ(run({"quite-another"}).err.find("did you mean"), std::string::npos);
+    EXPECT_EQ(run({"stop"}).err.find("did you mean"), std::string::npos);
 }
 
 TEST_F(App, PsListsTheLargestFirstAndMarksWhatIsGone) {
     const Ran ran = run({"ps"});
 
     EXPECT_EQ(ran.code, 0);
-    EXPECT_LT(ran.out.find(" 42  -     3.00 GiB"), ran.out.find("  -  -     5.00 MiB")) << ran.out;
+    EXPECT_LT(ran.out.find(" 42  -     3.00 GiB  3.00 GiB"),
+              ran.out.find("  -  -     5.00 MiB  5.00 MiB"))
+        << ran.out;
     EXPECT_NE(ran.out.find("gone (exited)"), std::string::npos);
 }
 
@@ -550,7 +594,7 @@ TEST_F(App, PsHasTheCommandLineAndTheUserOfTheProcessThatItWas) {
         << "another process has the number by now";
 }
 
-/// As /proc/PID/stat has it, up to the pending signals.
+/// Formats a /proc/PID/stat up to the pending signals.
 std::string task_stat(const char *state, unsigned flags, unsigned pending) {
     return fmt::format("42 (a) b) {} 1 3 4 5 6 {} 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 "
                        "24 25 26 27 28 {} 0 0\n",
@@ -641,7 +685,25 @@ TEST_F(App, SharesAreOfTheMachine) {
             << command[0];
 }
 
-/// A reader that may not see all: what isn't told to it is 0 in the status.
+TEST_F(App, ASizeWithoutItsUnitIsRefused) {
+    const Ran ran = run({"limit", "/idle", "--hard", "40"});
+
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_NE(ran.err.find("'40' is 40 bytes, less than a page"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("write 40G"), std::string::npos) << ran.err;
+    EXPECT_EQ(run({"preflight", "96"}).code, 2);
+    EXPECT_TRUE(fake_.changes.empty());
+    EXPECT_EQ(run({"limit", "/idle", "--hard", "0"}).code, 0);
+}
+
+TEST_F(App, OtherToolsWordsLeadToTheVerb) {
+    EXPECT_NE(run({"check"}).err.find("did you mean 'doctor'?"), std::string::npos);
+    EXPECT_NE(run({"stats"}).err.find("did you mean 'top'?"), std::string::npos);
+    EXPECT_NE(run({"limit", "/idle", "40G"}).err.find("did you mean '--hard 40G'?"),
+              std::string::npos);
+}
+
+/// A reader that may not see all: hidden numbers are 0 in the status.
 TEST_F(App, WhatIsNotVisibleIsNoZero) {
     const auto hidden = [&](const std::vector<const char *> &words) {
         const Ran ran = run(words);
@@ -660,8 +722,12 @@ TEST_F(App, WhatIsNotVisibleIsNoZero) {
     EXPECT_EQ(run({}).out.find("0 accounts"), std::string::npos);
     EXPECT_EQ(hidden({"charge"}), 0);
     EXPECT_EQ(hidden({"top", "-n", "1"}), 0);
-    EXPECT_EQ(hidden({"reserve"}), 4);
-    EXPECT_EQ(hidden({"save"}), 4);
+    EXPECT_EQ(run({"reserve"}).code, 4);
+    EXPECT_EQ(run({"config", "save"}).code, 4);
+    fake_.accounts.clear();
+    fake_.clients.clear();
+    EXPECT_NE(run({"ls"}).out.find("no account that you may see"), std::string::npos);
+    EXPECT_NE(run({"ps"}).out.find("no process that you may see"), std::string::npos);
     hidden({"doctor"});
     const json status = run_json({"--json"});
     for (const char *key : {"reserve_bytes", "accounts", "clients", "records", "charge_default",
@@ -673,13 +739,13 @@ TEST_F(App, WhatIsNotVisibleIsNoZero) {
     EXPECT_TRUE(run_json({"charge", "--json"})["charge_default"].is_null());
 }
 
-/// What "save" printed, and "restore" reads.
+/// A document of "config save", for "config load".
 class Saved : public App {
 protected:
     std::string save() {
         std::string file = (sandbox_.root() / "saved.toml").string();
 
-        sandbox_.write("saved.toml", run({"save"}).out);
+        sandbox_.write("saved.toml", run({"config", "save"}).out);
         return file;
     }
 
@@ -688,7 +754,7 @@ protected:
         return (sandbox_.root() / "written.toml").string();
     }
 
-    Ran restore(const std::string &file) { return run({"restore", file.c_str()}); }
+    Ran load(const std::string &file) { return run({"config", "load", file.c_str()}); }
 };
 
 TEST_F(Saved, IsAPolicyWithAllThatIsSet) {
@@ -696,19 +762,19 @@ TEST_F(Saved, IsAPolicyWithAllThatIsSet) {
     fake_.accounts[2].throttle_ns = 50'000'000;
     fake_.accounts[2].view = true;
     fake_.accounts[4].charge = UMACCT_CHARGE_ON;
-    EXPECT_EQ("\n" + run({"save"}).out, R"(
-# By 'umacct save': what is set, for 'umacct restore', or as a policy.
+    EXPECT_EQ("\n" + run({"config", "save"}).out, R"(
+# By 'umacct config save': what is set, for 'umacct config load', or as a policy.
 [machine]
-reserve = "1073741824"
+reserve = "1073741824B"
 charge = "off"
 
 [[rule]]
 cgroup = "/a.slice"
-hard = "8589934592"
+hard = "8589934592B"
 
 [[rule]]
 cgroup = "/a.slice/small"
-soft = "4194304"
+soft = "4194304B"
 throttle = "50000000ns"
 view = true
 
@@ -716,52 +782,48 @@ view = true
 cgroup = "/idle"
 charge = "on"
 )");
-    EXPECT_EQ(run({"save", "--json"}).code, 2);
+    EXPECT_EQ(run({"config", "save", "--json"}).code, 2);
 }
 
-TEST_F(Saved, RestoreOfWhatIsSetChangesNothing) {
+TEST_F(Saved, LoadingWhatIsSetChangesNothing) {
     fake_.accounts[2].view = true;
-    const Ran ran = restore(save());
+    const Ran ran = load(save());
 
     EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_EQ(ran.out + ran.err, "");
+    EXPECT_EQ(ran.out + ran.err, "nothing differs\n");
     EXPECT_TRUE(fake_.changes.empty());
 }
 
-TEST_F(Saved, RestoreMakesTheDifferenceAndTakesAwayWhatIsNotInIt) {
+TEST_F(Saved, LoadingMakesTheDifferenceAndLeavesWhatIsNotInIt) {
     const std::string file = save();
 
     fake_.accounts[1].hard = 2 * gib;
     fake_.accounts[4].hard = gib;
     fake_.status.reserve = 3 * gib;
-    const json planned = run_json({"restore", file.c_str(), "--dry-run", "--json"});
+    const json planned = run_json({"config", "load", file.c_str(), "--dry-run", "--json"});
     EXPECT_TRUE(fake_.changes.empty());
-    ASSERT_EQ(planned["changes"].size(), 2U);
+    ASSERT_EQ(planned["changes"].size(), 1U);
     EXPECT_EQ(planned["changes"][0]["path"], "/a.slice");
     EXPECT_EQ(planned["changes"][0]["before"], json({{"hard_bytes", 2 * gib}}));
     EXPECT_EQ(planned["changes"][0]["after"], json({{"hard_bytes", 8 * gib}}));
-    const Ran ran = restore(file);
+    const Ran ran = load(file);
     EXPECT_EQ(ran.out, "/a.slice: hard limit 2.00 GiB -> 8.00 GiB\n"
-                       "/idle: hard limit 1.00 GiB -> max\n"
                        "reserve 3.00 GiB -> off\n");
-    ASSERT_EQ(fake_.changes.size(), 3U);
+    ASSERT_EQ(fake_.changes.size(), 2U);
     EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_HARD), 8 * gib);
     EXPECT_FALSE(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_SOFT));
-    EXPECT_EQ(test::attribute(fake_.changes[1].attributes, UMACCT_A_ACCOUNT_HARD),
-              UMACCT_UNLIMITED);
-    EXPECT_EQ(test::attribute(fake_.changes[2].attributes, UMACCT_A_STATUS_RESERVE), 0U);
+    EXPECT_EQ(test::attribute(fake_.changes[1].attributes, UMACCT_A_STATUS_RESERVE), 0U);
 }
 
-/// Of two containers, each may be named as its owner likes.
-TEST_F(Saved, RestoreTellsAContainersPathWithItsName) {
+/// Two containers may have any names.
+TEST_F(Saved, LoadingTellsAContainersPathWithItsName) {
     const std::string path = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
-    const std::string file = save();
+    const std::string file = written("[[rule]]\ncgroup = '" + path + "'\nhard = 'max'\n");
 
     fake_.accounts[4].path = path;
     fake_.accounts[4].id = sandbox_.add_cgroup(path);
     fake_.accounts[4].hard = gib;
-    EXPECT_EQ(restore(file).out,
-              "docker aaaaaaaaaaaa (" + path + "): hard limit 1.00 GiB -> max\n");
+    EXPECT_EQ(load(file).out, "docker aaaaaaaaaaaa (" + path + "): hard limit 1.00 GiB -> max\n");
 }
 
 TEST_F(Saved, NothingIsChangedByAFileThatIsWrong) {
@@ -769,34 +831,33 @@ TEST_F(Saved, NothingIsChangedByAFileThatIsWrong) {
          {"[[rule]]\ncgroup = '/idle'\nhard = 'lots'\n", "[[rule]]\nunit = 'a'\nhard = '1G'\n",
           "[[rule]]\ncgroup = '/**'\nhard = '1G'\n", "[machine]\nheadroom = '1G'\n",
           "[machine]\nreserve = '17G'\n", "not TOML"}) {
-        EXPECT_EQ(restore(written(text)).code, 2) << text;
+        EXPECT_EQ(load(written(text)).code, 2) << text;
         EXPECT_TRUE(fake_.changes.empty()) << text;
     }
-    EXPECT_EQ(run({"restore", "/nowhere/at/all"}).code, 1);
+    EXPECT_EQ(run({"config", "load", "/nowhere/at/all"}).code, 1);
     EXPECT_TRUE(fake_.changes.empty());
 }
 
-TEST_F(Saved, ACgroupThatIsGoneIsSaidAndTheRestIsRestored) {
+TEST_F(Saved, ACgroupThatIsGoneIsSaidAndTheRestIsSet) {
     const std::string file = written("[[rule]]\ncgroup = '/a.slice'\nhard = '1G'\n"
                                      "[[rule]]\ncgroup = '/gone'\nhard = '1G'\n");
-    const Ran ran = restore(file);
+    const Ran ran = load(file);
 
     EXPECT_EQ(ran.code, 1);
     EXPECT_NE(ran.err.find("/gone is not there"), std::string::npos) << ran.err;
-    EXPECT_EQ(fake_.changes.size(), 2U) << "and the soft limit of /a.slice/small goes";
+    EXPECT_EQ(fake_.changes.size(), 1U);
 }
 
 TEST_F(Saved, WhatWasDoneIsTakenBackWhereTheModuleRefuses) {
     const std::string file = written("[[rule]]\ncgroup = '/a.slice'\nhard = '1G'\n"
                                      "[[rule]]\ncgroup = '/idle'\nhard = '1G'\n");
 
-    fake_.refuse_in = 3; // after /a.slice and /a.slice/small
-    const Ran ran = restore(file);
+    fake_.refuse_in = 2;
+    const Ran ran = load(file);
     EXPECT_EQ(ran.code, 1);
     EXPECT_NE(ran.err.find("/idle"), std::string::npos) << ran.err;
-    ASSERT_EQ(fake_.changes.size(), 4U);
-    EXPECT_EQ(test::attribute(fake_.changes[2].attributes, UMACCT_A_ACCOUNT_SOFT), 4 * mib);
-    EXPECT_EQ(test::attribute(fake_.changes[3].attributes, UMACCT_A_ACCOUNT_HARD), 8 * gib);
+    ASSERT_EQ(fake_.changes.size(), 2U);
+    EXPECT_EQ(test::attribute(fake_.changes[1].attributes, UMACCT_A_ACCOUNT_HARD), 8 * gib);
 }
 
 /// Names that tenants choose: with C0 and C1 controls, and ones that turn the direction.
@@ -824,7 +885,7 @@ protected:
             std::istringstream lines(text);
 
             for (std::string line; std::getline(lines, line);) {
-                std::ranges::replace(line, '\t', ' '); // for the shells
+                std::ranges::replace(line, '\t', ' '); // shells separate by it
                 EXPECT_EQ(printable(line), line) << testing::PrintToString(words);
             }
         }
@@ -833,7 +894,7 @@ protected:
 
     const std::string name_ = "\x1b[2J\x07\u009b2J\u202eevil\u2066\n\r";
     const std::string path_ = "/a.slice/" + name_;
-    // In a slice, as a runtime may be told to: elsewhere it would be nobody's.
+    // Placed in a slice, which a runtime can be configured to do: elsewhere it would have no owner.
     const std::string container_ =
         "/a.slice/a-" + name_ + ".slice/docker-" + std::string(64, '1') + ".scope";
 };
@@ -969,6 +1030,17 @@ TEST_F(App, AnUnknownDriverIsNeverASilentZero) {
                   std::string::npos);
 }
 
+TEST_F(App, AVerbsFormerNameSaysTheNewOne) {
+    const Ran ran = run({"guard"});
+
+    EXPECT_EQ(ran.out, run({"show", "guard"}).out);
+    EXPECT_EQ(ran.err.find("note: 'umacct guard' is 'umacct show guard' now\n"), 0U) << ran.err;
+    EXPECT_NE(run({"help", "report"}).out.find("umacct history [options]"), std::string::npos);
+    EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+    EXPECT_EQ(run({"list"}).out, run({"ls"}).out);
+    EXPECT_EQ(run({"status"}).out, run({}).out);
+}
+
 TEST_F(App, EveryVerbExplainsItself) {
     for (const tool::Verb &each : tool::verbs()) {
         if (*each.summary == '\0')
@@ -980,6 +1052,7 @@ TEST_F(App, EveryVerbExplainsItself) {
         EXPECT_EQ(ran.code, 0);
         EXPECT_NE(ran.out.find("umacct " + std::string(verb)), std::string::npos) << verb;
         EXPECT_NE(ran.out.find("Examples:\n"), std::string::npos) << verb;
+        EXPECT_LT(ran.out.find("Examples:\n"), ran.out.find("Columns:\n")) << verb;
         EXPECT_EQ(ran.out.find("at a glance"), std::string::npos) << verb;
         EXPECT_NE(ran.out.find("--json"), std::string::npos) << verb;
         EXPECT_EQ(ran.err, "");
@@ -1018,22 +1091,22 @@ TEST_F(App, EveryVerbPrintsWhatItsSchemaSays) {
 }
 
 TEST_F(App, WhomTheGuardWouldActAgainst) {
-    EXPECT_EQ(run({"guard"}).out, "off\n");
-    EXPECT_EQ(run_json({"guard", "--json"})["on"], false);
+    EXPECT_EQ(run({"show", "guard"}).out, "off\n");
+    EXPECT_EQ(run_json({"show", "guard", "--json"})["on"], false);
     sandbox_.write(
         "run/umacctd/ranking",
         R"({"as_of_us":0,"obtainable_bytes":2147483648,"floor_bytes":4294967296,)"
         R"("pressure_percent":0.0,"short":true,"dry_run":false,"steps":["freeze","kill"],)"
         R"("candidates":[{"path":"/a.service","kind":"unit","driver_bytes":1073741824,)"
-        R"("other_bytes":0,"grown_bytes":1073741824,"within_s":1200,)"
+        R"("other_bytes":0,"swap_bytes":0,"grown_bytes":1073741824,"within_s":1200,)"
         R"("over_soft_bytes":0,"preference":"none","candidate":true,"reason":""},)"
-        R"({"path":"/b.service","kind":"unit","driver_bytes":0,"other_bytes":4096,)"
+        R"({"path":"/b.service","kind":"unit","driver_bytes":0,"other_bytes":4096,"swap_bytes":0,)"
         R"("grown_bytes":0,"within_s":1200,"over_soft_bytes":0,"preference":"omit",)"
         R"("candidate":false,"reason":"its unit has ManagedOOMPreference=omit"}],)"
         R"("last":{"time":"2026-11-25T08:00:00.000000000Z","step":"freeze",)"
         R"("undo":false,"dry_run":false,"failed":false,"path":"/a.service",)"
         R"("text":"guard: freeze /a.service"}})");
-    const std::string out = run({"guard"}).out;
+    const std::string out = run({"show", "guard"}).out;
     EXPECT_NE(out.find("on: freeze, kill; available 2.00 GiB, floor 4.00 GiB: memory is short"),
               std::string::npos)
         << out;
@@ -1041,9 +1114,9 @@ TEST_F(App, WhomTheGuardWouldActAgainst) {
     EXPECT_NE(out.find("ManagedOOMPreference=omit"), std::string::npos) << out;
     EXPECT_NE(out.find("last, at 2026-11-25T08:00:00.000000000Z: guard: freeze"), std::string::npos)
         << out;
-    EXPECT_EQ(run_json({"guard", "--json"})["candidates"][0]["path"], "/a.service");
+    EXPECT_EQ(run_json({"show", "guard", "--json"})["candidates"][0]["path"], "/a.service");
     sandbox_.write("run/umacctd/ranking", "{");
-    EXPECT_EQ(run({"guard"}).code, 1);
+    EXPECT_EQ(run({"show", "guard"}).code, 1);
 }
 
 TEST_F(App, ASchemaThatAllowsEverythingWouldBeNone) {
@@ -1061,7 +1134,7 @@ TEST_F(App, ASchemaThatAllowsEverythingWouldBeNone) {
 
 // Readers that check what they read take what a later version adds.
 TEST_F(App, TheSchemaAsItIsInstalledTakesKeysThatItDoesNotKnow) {
-    const json schema = test::read_json(UMACCT_SOURCE_DIR "/docs/umacct.schema.json");
+    const json schema = test::read_json(test::source("docs/umacct.schema.json"));
     const auto violations = [&](const char *verb, const json &document) {
         return test::schema_violations(schema, verb, document, test::Keys::any);
     };
@@ -1131,7 +1204,8 @@ TEST_F(App, LimitSetsWhatWasAskedAndSaysWhatChanged) {
 
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_EQ(ran.out, "/idle: hard limit max -> 1.50 GiB\n/idle: view off, as it was\n");
-    EXPECT_EQ(ran.err, "");
+    EXPECT_EQ(ran.err, "note: this ends with the cgroup, and when the machine starts again; a rule "
+                       "in /etc/umacct.toml stays\n");
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), gib + gib / 2);
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_ID), fake_.accounts[4].id);
 }
@@ -1143,6 +1217,177 @@ TEST_F(App, ALimitBelowTheUsageIsSetWithANote) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_NE(ran.err.find("note: /a.slice/big.service holds 3.00 GiB already"), std::string::npos);
     EXPECT_EQ(changed(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
+/// The fake module has what was set last.
+class Ordered : public App {
+protected:
+    Ordered() {
+        fake_.on_change = [this] {
+            const auto take = [this](Limit &limit, int attribute) {
+                if (const auto bytes = test::attribute(fake_.changes.back().attributes, attribute))
+                    limit = *bytes == UMACCT_UNLIMITED ? Limit() : bytes;
+            };
+
+            take(idle().hard, UMACCT_A_ACCOUNT_HARD);
+            take(idle().soft, UMACCT_A_ACCOUNT_SOFT);
+        };
+        sandbox_.write("etc/umacct.toml",
+                       "[[rule]]\nname='idle ones'\ncgroup='/idle'\nhard='4G'\n");
+    }
+
+    Account &idle() { return fake_.accounts[4]; }
+
+    static bool has(const std::string &text, const std::string &words) {
+        return text.find(words) != std::string::npos;
+    }
+
+    std::string rule() const {
+        return "rule \"idle ones\", " + (sandbox_.root() / "etc/umacct.toml").string() + ":1";
+    }
+};
+
+TEST_F(Ordered, ShowSaysWhyASettingIsWhatItIs) {
+    EXPECT_TRUE(has(run({"show", "/idle"}).out, "not yet 4.00 GiB, by " + rule()));
+    idle().hard = 4 * gib;
+    EXPECT_TRUE(has(run({"show", "/idle"}).out, "by " + rule() + "; refused"));
+    EXPECT_TRUE(has(run({"limit", "/idle"}).out, "/idle: hard 4.00 GiB, by " + rule() + "\n"));
+    idle().view = true;
+    EXPECT_TRUE(has(run({"show", "/idle"}).out, "no order asks for it"));
+
+    const Ran set = run({"limit", "/idle", "--hard", "6G"});
+    EXPECT_TRUE(has(set.err, "note: hard limit 6.00 GiB: by a person at ")) << set.err;
+    EXPECT_TRUE(has(set.err, "; " + rule() + ", says 4.00 GiB\n")) << set.err;
+    const json orders = run_json({"show", "/idle", "--json"})["orders"];
+    ASSERT_EQ(orders.size(), 2U);
+    EXPECT_EQ(orders[0]["setting"], "hard");
+    EXPECT_EQ(orders[0]["by"], "person");
+    EXPECT_TRUE(has(orders[0]["text"], "hard 6.00 GiB, by a person at "));
+    EXPECT_EQ(orders[1]["by"], "nobody");
+    EXPECT_EQ(run_json({"limit", "/idle", "--json"})["accounts"][0]["orders"], orders);
+}
+
+TEST_F(Ordered, WhatIsTakenBackIsTheRulesAgain) {
+    run({"set", "/idle", "hard=6G"});
+    EXPECT_EQ(idle().hard, 6 * gib);
+    EXPECT_EQ(run({"set", "/idle", "hard=-"}).out, "/idle: hard limit 6.00 GiB -> 4.00 GiB\n");
+    run({"limit", "/idle", "--hard", "max"});
+    EXPECT_EQ(idle().hard, std::nullopt) << "whatever a rule says";
+    EXPECT_EQ(run({"limit", "/idle", "--hard", "-"}).out, "/idle: hard limit max -> 4.00 GiB\n");
+}
+
+TEST_F(Ordered, WhatDoesNotHoldSaysSo) {
+    const Ran soft = run({"limit", "/idle", "--soft", "8G"});
+    EXPECT_EQ(soft.code, 0) << soft.err;
+    EXPECT_EQ(idle().soft, 4 * gib);
+    EXPECT_TRUE(has(soft.err, "soft limit 4.00 GiB: lowered to the hard limit; a person asked for "
+                              "8.00 GiB"))
+        << soft.err;
+    EXPECT_TRUE(has(run({"limit", "/idle", "--hard", "17G"}).err,
+                    "note: 17.00 GiB is more than the machine's 16.00 GiB: it never binds\n"));
+}
+
+TEST_F(Ordered, OneNumberIsForAllOfACgroupsMemory) {
+    const std::filesystem::path file = sandbox_.cgroup_mount() / "idle/memory.max";
+    const auto content = [&] {
+        std::string text;
+
+        std::getline(std::ifstream(file), text);
+        return text;
+    };
+
+    EXPECT_TRUE(has(run({"set", "/idle", "total=8G"}).err, "its cgroup has no memory controller"));
+    sandbox_.write(file, "max\n");
+    const Ran ran = run({"set", "/idle", "total=8G"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(has(ran.out, "total max -> 8.00 GiB\n")) << ran.out;
+    EXPECT_EQ(content(), std::to_string(8 * gib));
+    EXPECT_EQ(changed(UMACCT_A_ACCOUNT_CHARGE), UMACCT_CHARGE_ON);
+    EXPECT_EQ(run_json({"set", "/idle", "total=9G", "--json"})["after"]["total_bytes"], 9 * gib);
+    fake_.refuse_with = EINVAL;
+    EXPECT_NE(run({"set", "/idle", "total=4G"}).code, 0);
+    EXPECT_EQ(content(), std::to_string(9 * gib)) << "as before";
+    EXPECT_EQ(run({"set", "/idle", "total=4G", "--permanent"}).code, 2);
+}
+
+TEST_F(Ordered, APermanentChangeIsARule) {
+    const std::string file = (sandbox_.root() / "etc/umacct.toml.d/00-umacct-set.toml").string();
+
+    run({"set", "/idle", "hard=6G"});
+    const Ran ran = run({"limit", "/idle", "--soft", "1G", "--permanent"});
+    EXPECT_EQ(ran.code, 5) << ran.err;
+    EXPECT_TRUE(has(ran.err, "umacctd is not running")) << ran.err;
+    EXPECT_EQ(ran.out, file + ":\n[[rule]]\ncgroup = \"/idle\"\nhard = \"4294967296B\"\n"
+                              "soft = \"1073741824B\"\n/idle: soft limit max -> 1.00 GiB\n");
+    EXPECT_EQ(idle().soft, gib);
+    const test::RunningDaemon daemon(sandbox_.root());
+    EXPECT_EQ(run({"limit", "/idle", "--soft", "2G", "--permanent"}).code, 0);
+    EXPECT_EQ(idle().soft, 2 * gib);
+    // The cgroup need not be there.
+    EXPECT_EQ(run({"set", "vllm", "hard=1G", "--permanent"}).code, 0);
+    EXPECT_EQ(run_json({"config", "explain", "vllm", "--json"})["settings"]["hard_bytes"], gib);
+    EXPECT_EQ(run_json({"config", "check", "--json"})["rules"], 3);
+    // A change of another setting keeps it.
+    EXPECT_TRUE(has(run({"set", "ollama", "total=40G", "--permanent"}).err, "daemon-reload"));
+    EXPECT_EQ(run({"set", "ollama", "soft=1G", "--permanent"}).code, 0);
+    EXPECT_EQ(run({"config", "drop-ins"}).out, "ollama.service.d 42949672960\nvllm.service.d\n");
+    EXPECT_TRUE(
+        has(run({"limit", "/idle", "--total", "40G", "--permanent"}).err, "docker run --memory"));
+    EXPECT_EQ(run_json({"config", "check", "--json"})["rules"], 4);
+    EXPECT_EQ(run({"set", "/idle", "hard=-", "--permanent"}).code, 2);
+    EXPECT_EQ(run({"set", "machine", "reserve=1G", "--permanent"}).code, 2);
+}
+
+TEST_F(Ordered, OfTwoThatWriteRulesAtOnceNoneIsLost) {
+    constexpr int times = 20;
+    const test::RunningDaemon daemon(sandbox_.root());
+    const auto work = [this](const std::string &who) {
+        for (int i = 0; i < times; ++i) {
+            if (run({"set", (who + std::to_string(i)).c_str(), "hard=1G", "--permanent"}).code != 0)
+                _exit(1);
+        }
+        _exit(0);
+    };
+    const Process one([&] { work("one"); });
+    const Process other([&] { work("other"); });
+
+    for (const Process *each : {&one, &other}) {
+        siginfo_t ended{};
+
+        EXPECT_EQ(waitid(P_PID, static_cast<id_t>(each->pid()), &ended, WEXITED | WNOWAIT), 0);
+        EXPECT_EQ(ended.si_status, 0);
+    }
+    EXPECT_EQ(run_json({"config", "check", "--json"})["rules"], 1 + 2 * times);
+}
+
+TEST_F(Ordered, OfTheMachineHoldsUntilItsNextStart) {
+    fake_.on_change = [this] {
+        fake_.status.reserve =
+            test::attribute(fake_.changes.back().attributes, UMACCT_A_STATUS_RESERVE)
+                .value_or(fake_.status.reserve);
+    };
+    const std::filesystem::path file = sandbox_.root() / "run/umacct.toml.d/machine.toml";
+
+    EXPECT_EQ(run({"reserve", "2G"}).out, "reserve off -> 2.00 GiB\n");
+    EXPECT_TRUE(std::filesystem::exists(file));
+    EXPECT_EQ(run({"set", "machine", "reserve=-"}).out, "reserve 2.00 GiB -> off\n");
+    EXPECT_FALSE(std::filesystem::exists(file));
+    sandbox_.write("etc/umacct.toml", "[machine]\nreserve = '1G'\n");
+    EXPECT_EQ(run({"reserve", "off"}).code, 0);
+    EXPECT_TRUE(std::filesystem::exists(file)) << "against the policy";
+    run({"set", "machine", "reserve=-"});
+    EXPECT_EQ(fake_.status.reserve, gib);
+    // The guard has raised it.
+    sandbox_.write("run/umacctd/guard", "reserve 8589934592\n");
+    EXPECT_TRUE(has(run({"reserve", "2G"}).err, "the guard holds the reserve at 8.00 GiB"));
+    EXPECT_EQ(fake_.status.reserve, 8 * gib);
+    std::filesystem::remove(sandbox_.root() / "run/umacctd/guard");
+    // A mistake in /etc, which umacctd refuses.
+    sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml", "[machine]\nreserve = '1G'\n");
+    sandbox_.write("etc/umacct.toml", "reserve\n");
+    const test::RunningDaemon daemon(sandbox_.root());
+    EXPECT_EQ(run({"set", "machine", "reserve=-"}).code, 0);
+    EXPECT_EQ(fake_.status.reserve, gib) << "as umacctd has it";
 }
 
 TEST_F(App, LimitListsWhatBinds) {
@@ -1177,7 +1422,7 @@ ACCOUNT          BOUND BY
         run({"top", "-o", "bound-by"}).out.find("\n\nBOUND BY\n\nitself\n/a.slice\n/a.slice\n"),
         std::string::npos)
         << run({"top", "-o", "bound-by"}).out;
-    // Of a list that the one that binds is not in, the module is asked.
+    // The module is asked for a limiting cgroup that is not in the list.
     EXPECT_EQ(run({"ls", "--no-header", "-o", "bound-by", "/a.slice/small"}).out, "/a.slice\n");
     EXPECT_EQ(run_json({"limit", "--json", "/a.slice/small"})["accounts"][0]["effective_path"],
               "/a.slice");
@@ -1199,7 +1444,7 @@ TEST_F(App, WhatNothingEnforcesIsSetAndHasItsOwnCode) {
         EXPECT_EQ(unknown.code, 5);
         EXPECT_NE(unknown.err.find("not enforced: version 999.1 is newer"), std::string::npos)
             << unknown.err;
-        // Before the driver is loaded, it is a normal thing to do.
+        // Expected before the driver is loaded.
         fake_.enforcement = {UMACCT_DRIVER_ABSENT, "the driver is not loaded: this holds from ..."};
 
         const Ran absent = run(words);
@@ -1229,7 +1474,7 @@ protected:
 TEST_F(Room, PreflightAnswersByItsExitCode) {
     EXPECT_EQ(run({"preflight", "400M"}).out, "yes: 512.00 MiB are free in blocks of 2.00 MiB\n");
     EXPECT_EQ(run({"preflight", "400M"}).code, 0);
-    // Nobody may look into blocks here: it is not known that page cache would be enough.
+    // Blocks can't be examined here: it is not known that page cache would be enough.
     EXPECT_EQ(run({"preflight", "600M"}).code, 7);
     EXPECT_EQ(run({"preflight", "1G"}).code, 8);
     EXPECT_EQ(preflight("1G")["answer"], "no");
@@ -1259,8 +1504,7 @@ TEST_F(Room, PreflightNamesProcessesAndFiles) {
     sandbox_.write("proc/sysvipc/shm", "head\n1 7 600 1 1 1 0 0 0 0 0 1 1 1 33554432 0\n");
 
     const std::string out = run({"preflight", "1G"}).out;
-    EXPECT_NE(out.find("  System V segment 7, 32.00 MiB, mapped by nobody\n  pid "),
-              std::string::npos)
+    EXPECT_NE(out.find("  System V segment 7, 32.00 MiB, not mapped\n  pid "), std::string::npos)
         << out;
     EXPECT_NE(out.find("  pid 42 (a) b) of "), std::string::npos) << out;
     EXPECT_NE(out.find(": 3.00 GiB in /a.slice/big.service\n"), std::string::npos) << out;
@@ -1274,7 +1518,7 @@ TEST_F(Room, PreflightNamesProcessesAndFiles) {
     EXPECT_TRUE(preflight("400M")["shared_files"].empty());
     const json audit = run_json({"audit", "--json"});
     EXPECT_EQ(audit["shared_files"], answer["shared_files"]);
-    EXPECT_NE(run({"audit"}).out.find("\n  System V segment 7, 32.00 MiB, mapped by nobody\n"),
+    EXPECT_NE(run({"audit"}).out.find("\n  System V segment 7, 32.00 MiB, not mapped\n"),
               std::string::npos);
 }
 
@@ -1314,7 +1558,7 @@ TEST_F(Room, PreflightWaitsUntilItFits) {
 
     free_pages("131072", "128\n");
     std::thread holder([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(120));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
         free_pages("262144", "256\n");
     });
     const Ran waited = run({"preflight", "600M", "--wait", "1h"});
@@ -1361,7 +1605,7 @@ TEST_F(Room, PreflightTakesAShareOfTheMachine) {
     EXPECT_EQ(run_json({"preflight", "2.5%", "--json"})["wanted_bytes"], 16 * gib / 40);
 }
 
-/// With the tool itself inside of a limited cgroup that has a view.
+/// Run with the tool itself inside a limited cgroup that has a view.
 TEST_F(Room, NothingIsReadThatAViewChanges) {
     sandbox_.write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n");
     sandbox_.write("etc/umacct.toml", "[machine]\nheadroom = '50%'\n"
@@ -1412,7 +1656,7 @@ TEST_F(Room, HeadroomIsAsThePolicySaysAgain) {
     const Ran ran = run({"headroom", "default"});
     EXPECT_EQ(ran.out, "headroom off -> 2.00 GiB in blocks of 64.00 KiB\n");
     EXPECT_EQ(ran.code, 5) << "umacctd is not running";
-    EXPECT_FALSE(std::filesystem::exists(sandbox_.root() / "run/umacct.toml.d/headroom.toml"));
+    EXPECT_FALSE(std::filesystem::exists(sandbox_.root() / "run/umacct.toml.d/machine.toml"));
     EXPECT_EQ(run({"headroom", "default"}).out,
               "headroom 2.00 GiB in blocks of 64.00 KiB, as it was\n");
     EXPECT_EQ(run({"headroom", "default", "--blocks", "2M"}).code, 2);
@@ -1454,8 +1698,9 @@ TEST_F(App, PoolsAreShownAndGivenBackAndUnknownIsNoFigure) {
     EXPECT_NE(run({"reserve"}).out.find("of it 21.00 MiB in its pools"), std::string::npos);
     EXPECT_EQ(run_json({"--json"})["pools_bytes"], 21 * mib);
     fake_.reclaim = {.reclaimed = 20 * mib, .pools = mib};
-    EXPECT_EQ(run({"reclaim"}).out, "20.00 MiB reclaimed, 1.00 MiB left in the driver's pools\n");
-    EXPECT_EQ(run_json({"reclaim", "--json"})["reclaimed_bytes"], 20 * mib);
+    EXPECT_EQ(run({"preflight", "--fix"}).out,
+              "20.00 MiB reclaimed, 1.00 MiB left in the driver's pools\n");
+    EXPECT_EQ(run_json({"preflight", "--fix", "--json"})["reclaimed_bytes"], 20 * mib);
     EXPECT_EQ(fake_.changes[0].command, UMACCT_CMD_RECLAIM);
 
     fake_.status.pools.reset();
@@ -1530,18 +1775,18 @@ TEST_F(App, WatchTellsAFailureWithWhoHoldsMostBesideIt) {
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_EQ(schema_of("watch", lines[0]), "");
     EXPECT_EQ(lines[0]["type"], "failed");
-    EXPECT_EQ(lines[0]["holder_path"], "/c");
-    EXPECT_EQ(lines[0]["holder_bytes"], 5 * mib);
+    EXPECT_EQ(lines[0]["holder_path"], "/a/b") << "who asked holds most itself";
+    EXPECT_EQ(lines[0]["holder_bytes"], 9 * mib);
 
     failed.size = 4 * mib;
     fake_.to_receive = {{.events = {test::encode(failed)}}};
     EXPECT_NE(run({"watch"}).out.find("pid 42 (python3)  the driver had no memory for 4.00 MiB: "
-                                      "2.00 MiB available; /c holds 5.00 MiB\n"),
+                                      "2.00 MiB available; /a/b holds 9.00 MiB\n"),
               std::string::npos);
 
-    // What is available is no use then; and nobody else holds any.
+    // The whole machine's available memory doesn't help, and no account holds any.
     failed.usage = 8 * mib;
-    fake_.accounts.resize(1);
+    fake_.accounts.clear();
     fake_.to_receive = {{.events = {test::encode(failed)}}};
     EXPECT_NE(run({"watch"}).out.find("8.00 MiB available in smaller pieces, or memory.max of its "
                                       "cgroup refused it\n"),
@@ -1610,6 +1855,41 @@ TEST_F(App, WatchTellsWhatTheGuardDid) {
         events.append("{\"path\": 5");
     };
     EXPECT_EQ(run({"watch", "42"}).out, "");
+}
+
+TEST_F(App, WatchTellsAStepThatMayCome) {
+    const EventFile events(sandbox_.proc().parent_path());
+
+    sandbox_.write("run/umacctd/events", "");
+    fake_.while_watching = [&] {
+        Json line = json_document("");
+
+        line.update({{"type", "step_ahead"},
+                     {"path", "/a.slice/big.service"},
+                     {"size_bytes", 12},
+                     {"seconds", 10},
+                     {"left_bytes", 6},
+                     {"reserve_bytes", 0},
+                     {"floor_bytes", 0},
+                     {"text", "grew before"}});
+        events.append(json_text(line));
+    };
+    fake_.to_receive = {{}};
+    EXPECT_NE(run({"watch"}).out.find("  step_ahead       /a.slice/big.service  grew before\n"),
+              std::string::npos);
+    const auto lines = lines_of(run({"watch", "--json"}).out);
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(schema_of("watch", lines[0]), "") << lines[0];
+}
+
+TEST_F(App, TheSummaryWarnsBeforeAStepThatDoesNotFit) {
+    sandbox_.write("var/lib/umacctd/steps",
+                   R"({"floor_bytes":0,"accounts":[{"path":"/a.slice/big.service","steps":)"
+                   R"([{"seconds":10,"bytes":9000000000000,"time_ms":1}]}]})");
+    const std::string out = run({}).out;
+    EXPECT_NE(out.find("warning: /a.slice/big.service grew by 8.19 TiB within 10 s before; "),
+              std::string::npos)
+        << out;
 }
 
 TEST_F(App, WatchGoesOnWhereALineIsOfAnotherKind) {

@@ -24,7 +24,7 @@
 
 namespace {
 
-/// As where the kernel has no room for another.
+/// Fails as if the kernel had no room for another watch.
 bool full = false;                   // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 std::set<std::pair<int, int>> there; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
@@ -71,7 +71,7 @@ protected:
 
     void remove(const std::string &path) const { std::filesystem::remove_all(folder(path)); }
 
-    /// As somebody who looks into it.
+    /// Acts as a program that looks into it.
     FileDescriptor held_open(const std::string &path) const {
         return FileDescriptor(open(folder(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     }
@@ -225,7 +225,7 @@ TEST_F(CgroupWatchTest, WhereTheKernelHasNoRoomTheyAreLookedForAtIntervals) {
     EXPECT_EQ(changes.appeared, Paths{"/d"}) << "of which the kernel still tells";
     EXPECT_FALSE(changes.trouble) << "once is enough";
 
-    // Nobody tells of these.
+    // No event announces these.
     sandbox_.add_cgroup("/b/e");
     remove("/b/c");
     EXPECT_TRUE(watch.take().appeared.empty());
@@ -266,7 +266,7 @@ TEST_F(CgroupWatchTest, OnesThatNestTooDeepToBeNamed) {
     EXPECT_EQ(watch.take().appeared, Paths{"/other"});
 }
 
-/// What the process has for itself, in KiB.
+/// Private memory of the process, in KiB.
 std::uint64_t resident_memory() {
     std::ifstream file("/proc/self/statm");
     std::uint64_t all = 0;
@@ -274,6 +274,45 @@ std::uint64_t resident_memory() {
 
     file >> all >> resident;
     return resident * static_cast<std::uint64_t>(getpagesize()) / 1024;
+}
+
+TEST_F(CgroupWatchTest, OfATenantsSoManyAreFollowed) {
+    constexpr std::size_t most = 100;
+    constexpr std::size_t all = most + 10;
+    CgroupWatch watch(cgroups_, most);
+    const auto come = [&watch] {
+        std::size_t count = 0;
+        std::size_t some = 0;
+
+        watch.look_now();
+        do {
+            some = watch.take().appeared.size();
+            count += some;
+        } while (some > 0);
+        return count;
+    };
+
+    sandbox_.add_cgroup("/delegated");
+    come();
+    // It is given to a user after it was found.
+    ASSERT_EQ(chown(folder("/delegated").c_str(), 1000, 1000), 0);
+    const std::size_t watches = there.size();
+    for (std::size_t i = 0; i < all; ++i) {
+        std::filesystem::create_directory(folder("/delegated/" + std::to_string(i)));
+        ASSERT_EQ(chown(folder("/delegated/" + std::to_string(i)).c_str(), 1000, 1000), 0);
+    }
+    EXPECT_EQ(come(), most);
+    EXPECT_EQ(there.size(), watches + most) << "the others cause no events";
+    sandbox_.add_cgroup("/another.service");
+    EXPECT_EQ(come(), 1U) << "others are followed as before";
+    for (std::size_t i = 0; i < all; ++i)
+        std::filesystem::create_directory(folder("/another.service/" + std::to_string(i)));
+    EXPECT_EQ(come(), most) << "root in a container is a tenant, too";
+    for (std::size_t i = 0; i < all; ++i)
+        remove("/delegated/" + std::to_string(i));
+    come();
+    sandbox_.add_cgroup("/delegated/new");
+    EXPECT_EQ(come(), 1U) << "there is room again";
 }
 
 TEST_F(CgroupWatchTest, ManyWithLongPathsTakeLittleAndComeInParts) {
@@ -292,7 +331,7 @@ TEST_F(CgroupWatchTest, ManyWithLongPathsTakeLittleAndComeInParts) {
         sandbox_.add_cgroup(top + '/' + std::to_string(i) + std::string(240, 'x'));
     std::size_t came = 0;
     std::size_t most = 0;
-    // As they are told, and as they are when everything is looked at.
+    // Compares reported cgroups with a full search.
     for (const bool looks : {false, true}) {
         if (looks)
             watch.look_now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// cluster_numbers NODES PODS SECONDS: what a cluster brings its Prometheus, its API server and its
-/// kubelets, counted in what umacct's own programs say of a node that is made up. For
-/// selftests/cluster.
+/// cluster_numbers NODES PODS SECONDS RECORDED: what a cluster brings its Prometheus, its API
+/// server and its kubelets, counted in what umacct's own programs say of a node that is made up.
+/// For selftests/cluster.
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -24,11 +24,12 @@ using namespace umacct;
 
 constexpr std::uint64_t gib = 1ULL << 30;
 
-/// Of Prometheus' documentation: one to two bytes for a sample on disk.
+/// Bytes of a sample on disk: one to two, by Prometheus' documentation.
 constexpr std::uint64_t bytes_of_sample = 2;
-constexpr std::uint64_t days_kept = 15; ///< where Prometheus isn't told otherwise
+constexpr std::uint64_t days_kept = 15; ///< Prometheus' default
+constexpr std::uint64_t seconds_of_rules = 30;
 
-/// Of kube-rbac-proxy: who a token is for, and what they may, is asked for so often.
+/// How often kube-rbac-proxy asks who a token is for, and what they may.
 constexpr std::uint64_t seconds_of_token = 120;
 constexpr std::uint64_t seconds_of_access = 300;
 
@@ -89,7 +90,8 @@ private:
     test::FakeModule module_;
 };
 
-void print(std::uint64_t nodes, std::uint64_t pods, std::uint64_t seconds) {
+/// recorded: the series that prometheus-fleet.yml makes of each node, beside one for each pod.
+void print(std::uint64_t nodes, std::uint64_t pods, std::uint64_t seconds, std::uint64_t recorded) {
     const std::string text = NodeOfACluster(static_cast<unsigned>(pods)).metrics();
     const Numbers idle = count(NodeOfACluster(0).metrics());
     const Numbers node = count(text);
@@ -113,10 +115,14 @@ void print(std::uint64_t nodes, std::uint64_t pods, std::uint64_t seconds) {
     const std::uint64_t kept = node.series * nodes * bytes_of_sample * days_kept * 86400 / seconds;
     row(fmt::format("on disk, {} bytes a sample, {} days", bytes_of_sample, days_kept),
         fmt::format("{:.1f} GiB", static_cast<double>(kept) / static_cast<double>(gib)));
+    std::cout << fmt::format("Of it, for a Prometheus of several clusters, every {} s\n",
+                             seconds_of_rules);
+    number("series", (recorded + pods) * nodes);
+    number("samples a second", (recorded + pods) * nodes / seconds_of_rules);
     std::cout << "The API server\n";
     row("calls a minute, of the proxies, at the most",
         fmt::format("{}", nodes * 60 / seconds_of_token + nodes * 60 / seconds_of_access));
-    number("calls of umacct's own", 0);
+    row("calls a minute of umacct-dra, where it runs", fmt::format("{}", nodes * 2 / 5));
     std::cout << "Kubelet, on a node of 128 GiB\n";
     const kubernetes::Offer offer{.memory = 128 * gib};
     number("devices", offer.devices());
@@ -128,9 +134,10 @@ void print(std::uint64_t nodes, std::uint64_t pods, std::uint64_t seconds) {
 
 int main(int argc, char **argv) {
     try {
-        if (argc != 4)
-            throw std::runtime_error("usage: cluster_numbers NODES PODS SECONDS");
-        print(std::stoull(argv[1]), std::stoull(argv[2]), std::stoull(argv[3]));
+        if (argc != 5)
+            throw std::runtime_error("usage: cluster_numbers NODES PODS SECONDS RECORDED");
+        print(std::stoull(argv[1]), std::stoull(argv[2]), std::stoull(argv[3]),
+              std::stoull(argv[4]));
         return 0;
     } catch (const std::exception &error) {
         std::cerr << "cluster_numbers: " << error.what() << '\n';

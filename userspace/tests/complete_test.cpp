@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What a shell is told that may come next.
+/// Completions that a shell gets.
 #include "tests/tool_fixture.h"
 
 namespace umacct {
@@ -38,7 +38,7 @@ TEST_F(Complete, VerbsAndTheirOptions) {
     EXPECT_EQ(after({"doc"}), "doctor");
     EXPECT_EQ(after({"help", "ve"}), "verify");
     EXPECT_EQ(after({"--js"}), "--json");
-    EXPECT_EQ(after({"-j", "re"}), "reclaim report reserve restore");
+    EXPECT_EQ(after({"-j", "he"}), "headroom");
     EXPECT_EQ(after({"limit", "vllm", "--thr"}), "--throttle");
     EXPECT_EQ(after({"ls", "--a"}), "--all");
     EXPECT_EQ(after({"nothing", ""}), "");
@@ -51,11 +51,14 @@ TEST_F(Complete, ValuesOfOptions) {
     EXPECT_EQ(after({"ls", "-o", "+refu"}), "+refusals");
     EXPECT_EQ(after({"ps", "--sort", "har"}), "");
     EXPECT_EQ(after({"audit", "--diff", ""}), ":file");
+    EXPECT_EQ(after({"config", "load", ""}), ":file");
+    EXPECT_EQ(after({"history", "--html", ""}), ":file");
     EXPECT_EQ(after({"limit", "--hard", ""}), "");
 }
 
 TEST_F(Complete, TargetsByNameFirst) {
     EXPECT_EQ(run({"complete", "--", "show", ""}).out, "/docker/plain\tcgroup\n"
+                                                       "guard\tumacctd's guard\n"
                                                        "ollama.service\tunit\n"
                                                        "system.slice\tunit\n"
                                                        "vllm\tdocker\n");
@@ -70,7 +73,7 @@ TEST_F(Complete, TargetsByNameFirst) {
 
 TEST_F(Complete, SettingsByNameAndByWhatTheyTake) {
     EXPECT_EQ(after({"set", "mach"}), "machine");
-    EXPECT_EQ(after({"set", "vllm", ""}), "charge= hard= keep= soft= throttle= view=");
+    EXPECT_EQ(after({"set", "vllm", ""}), "charge= hard= keep= soft= throttle= total= view=");
     EXPECT_EQ(after({"set", "vllm", "hard=1G", "view=on", "h"}), "");
     EXPECT_EQ(after({"set", "machine", "re"}), "reserve=");
     EXPECT_EQ(after({"set", "vllm", "re"}), "");

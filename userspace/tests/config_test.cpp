@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// "umacct config", on a sandbox's /etc.
+#include "lib/policy/last_good.h"
 #include "tests/runtime_folders.h"
 #include "tests/tool_fixture.h"
 
@@ -42,7 +43,7 @@ TEST_F(Config, ChecksWithoutAModule) {
 }
 
 TEST_F(Config, ChecksSharesByTheMachinesMemory) {
-    // Which is 16 GiB.
+    // 16 GiB on this machine.
     policy("[[rule]]\ncgroup='/a'\nsoft='50%'\nhard='4G'\n");
     const Ran wrong = run({"config", "check"});
     EXPECT_EQ(wrong.code, 2);
@@ -69,16 +70,16 @@ TEST_F(Config, ChecksWhatTheMachineWouldRefuse) {
 // "umacct headroom" writes it, and it beats the policy until the next start.
 TEST_F(Config, ChecksSayWhatAPersonSetUntilTheNextStart) {
     EXPECT_EQ(run({"config", "check"}).err, "");
-    sandbox_.write("run/umacct.toml.d/headroom.toml", "[machine]\nheadroom='1G'\n");
+    sandbox_.write("run/umacct.toml.d/machine.toml", "[machine]\nheadroom='1G'\n");
     const Ran told = run({"config", "check"});
     EXPECT_EQ(told.code, 0);
-    EXPECT_NE(told.err.find("run/umacct.toml.d/headroom.toml goes before /etc until the machine's "
+    EXPECT_NE(told.err.find("run/umacct.toml.d/machine.toml goes before /etc until the machine's "
                             "next start; without that file, /etc holds again"),
               std::string::npos)
         << told.err;
 }
 
-/// While umacctd runs, it goes by what it took last.
+/// A running umacctd applies the last policy that it accepted.
 TEST_F(Config, ExplainsNoPolicyThatUmacctdRefused) {
     const std::string good = "[[rule]]\nname='good'\nunit='ollama'\nhard='1G'\n";
     const auto rule = [&] { return run_json({"config", "explain", "ollama", "--json"})["rule"]; };
@@ -90,7 +91,7 @@ TEST_F(Config, ExplainsNoPolicyThatUmacctdRefused) {
     policy(good);
     std::optional<test::RunningDaemon> daemon(sandbox_.root());
     EXPECT_EQ(run({"config", "explain", "ollama"}).err, "");
-    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("/etc/umacct.toml:1:1"),
+    EXPECT_NE(run({"config", "explain", "ollama"}).out.find("/etc/umacct.toml:1"),
               std::string::npos);
     for (const char *wrong : {"[machine]\nreserve='900G'\n[[rule]]\nname='next'\nunit='ollama'\n"
                               "hard='2G'\n",
@@ -103,7 +104,7 @@ TEST_F(Config, ExplainsNoPolicyThatUmacctdRefused) {
         ASSERT_FALSE(fake_.changes.empty());
         EXPECT_EQ(hard_set(), 1ULL << 30) << wrong;
     }
-    // What is to be read next is explained before, and not applied.
+    // A policy that is yet to be loaded is explained, and not applied.
     policy("[[rule]]\nname='next'\nunit='ollama'\nhard='2G'\n");
     EXPECT_EQ(rule(), "next");
     EXPECT_NE(run({"config", "explain", "ollama"}).err.find("umacctd goes by another policy"),
@@ -118,7 +119,7 @@ TEST_F(Config, ExplainsNoPolicyThatUmacctdRefused) {
 
 TEST_F(Config, ExplainsTheMachinesView) {
     policy("[machine]\nview=true\n");
-    EXPECT_NE(run({"config", "explain", "/"}).out.find("  by [machine]: view on\n"),
+    EXPECT_NE(run({"config", "explain", "/"}).out.find("  view on, by [machine], "),
               std::string::npos);
     EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule matches"), std::string::npos);
 }
@@ -131,7 +132,7 @@ TEST_F(Config, ExplainsWhichRuleAndWhy) {
     EXPECT_EQ(told.code, 0);
     EXPECT_NE(told.out.find("  not web ("), std::string::npos) << told.out;
     EXPECT_NE(told.out.find("): it is not unit 'nginx.service'\n"), std::string::npos);
-    EXPECT_NE(told.out.find("): hard 8.00 GiB, view on\n"), std::string::npos);
+    EXPECT_NE(told.out.find("  hard 8.00 GiB, by rule \"models\", "), std::string::npos);
     EXPECT_EQ(told.out.find("rest"), std::string::npos);
 
     const json document = run_json({"config", "explain", "ollama", "--json"});
@@ -139,6 +140,9 @@ TEST_F(Config, ExplainsWhichRuleAndWhy) {
     EXPECT_EQ(document["place"]["line"], 5);
     EXPECT_EQ(document["passed"][0]["rule"], "web");
     EXPECT_EQ(document["settings"], (json{{"hard_bytes", 8ULL << 30}, {"view", true}}));
+    EXPECT_EQ(document["orders"].size(), 2U);
+    EXPECT_EQ(document["orders"][0]["setting"], "hard");
+    EXPECT_EQ(document["orders"][0]["by"], "rule");
 
     policy("");
     EXPECT_NE(run({"config", "explain", "ollama"}).out.find("no rule matches"), std::string::npos);
@@ -168,7 +172,7 @@ TEST_F(Config, ExplainsWhatARuleCouldGoBy) {
     EXPECT_NE(told.out.find("  image vllm/vllm-openai:v1\n  label tier=batch\n"), std::string::npos)
         << told.out;
     EXPECT_NE(told.out.find("): it is not label 'tier=prod'\n"), std::string::npos);
-    EXPECT_NE(told.out.find("  by batch ("), std::string::npos);
+    EXPECT_NE(told.out.find("  hard 2.00 GiB, by rule \"batch\", "), std::string::npos);
 
     const json document = run_json({"config", "explain", "vllm", "--json"});
     EXPECT_EQ(document["image"], "vllm/vllm-openai:v1");
@@ -177,7 +181,7 @@ TEST_F(Config, ExplainsWhatARuleCouldGoBy) {
     EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["image"], nullptr);
 }
 
-// That is when one asks.
+// Users ask before a thing runs.
 TEST_F(Config, ExplainsWhatDoesNotRunYet) {
     policy("[[rule]]\nname='models'\nunit='llama'\nhard='1G'\n"
            "[[rule]]\nname='prod'\ncontainer='vllm'\nhard='2G'\n"
@@ -190,7 +194,7 @@ TEST_F(Config, ExplainsWhatDoesNotRunYet) {
                       "at that path\n"),
         std::string::npos)
         << told.out;
-    EXPECT_NE(told.out.find("): hard 1.00 GiB\n"), std::string::npos);
+    EXPECT_NE(told.out.find("  hard 1.00 GiB, by rule \"models\", "), std::string::npos);
     const auto rule_of = [this](const char *target) {
         return run_json({"config", "explain", target, "--json"})["rule"];
     };
@@ -218,7 +222,7 @@ TEST_F(Config, AppliesOneRuleToOneCgroup) {
     policy("");
     const Ran nothing = run({"config", "apply", "ollama"});
     EXPECT_EQ(nothing.code, 0);
-    EXPECT_NE(nothing.err.find("no rule matches"), std::string::npos);
+    EXPECT_NE(nothing.err.find("no order asks for anything"), std::string::npos);
     EXPECT_EQ(fake_.changes.size(), 1U);
     EXPECT_TRUE(run_json({"config", "apply", "ollama", "--json"})["accounts"].empty());
 
@@ -242,6 +246,29 @@ TEST_F(Config, TellsTheDropInsOfServices) {
     EXPECT_EQ(run_json({"config", "drop-ins", "--json"})["drop_ins"].size(), 3U);
     policy("nonsense");
     EXPECT_EQ(run({"config", "drop-ins"}).code, 2);
+}
+
+TEST_F(Config, SystemdGetsTheTotalOfServices) {
+    const std::string service = "cgroup/system.slice/ollama.service";
+
+    policy("[[rule]]\nunit='llm-*'\ntotal='max'\n"
+           "[[rule]]\nunit='ollama'\ntotal='25%'\n"
+           "[[rule]]\nunit='ollama'\ncgroup='/system.slice/**'\ntotal='1G'\n");
+    const std::string expected = "llm-.service.d infinity\nollama.service.d 4294967296\n";
+    EXPECT_EQ(run({"config", "drop-ins"}).out, expected);
+    sandbox_.add_cgroup("/system.slice/ollama.service");
+    sandbox_.write(service + "/memory.max", "max\n");
+    EXPECT_NE(run({"config", "explain", "ollama"})
+                  .out.find("  total 4.00 GiB: MemoryMax= by systemd; memory.max is max\n"),
+              std::string::npos)
+        << run({"config", "explain", "ollama"}).out;
+    EXPECT_EQ(run_json({"config", "explain", "ollama", "--json"})["total_bytes"], 4ULL << 30);
+
+    // A mistake takes no limit away.
+    const auto files = policy_files(sandbox_.root());
+    ASSERT_EQ(LastGood(sandbox_.root()).keep(read_texts(files)), 0);
+    policy("nonsense");
+    EXPECT_EQ(run({"config", "drop-ins"}).out, expected);
 }
 
 TEST_F(Config, WrongUsage) {

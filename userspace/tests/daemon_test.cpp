@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -41,7 +43,7 @@ protected:
         }
     }
 
-    /// In a thread of its own, to which signals are sent.
+    /// Runs in a thread of its own, to which signals are sent.
     void start() {
         thread_ = std::thread([this] {
             const auto daemon = std::this_thread::get_id();
@@ -125,6 +127,49 @@ TEST_F(DaemonTest, AnOverrunCostsNothing) {
     EXPECT_EQ(fake_.changes.size(), changes) << "nothing is set again";
 }
 
+TEST_F(DaemonTest, OthersCanReadItsPolicyBeforeItSetsAnything) {
+    std::atomic<int> set = 0;
+    std::atomic<int> too_early = 0;
+    std::string before; // changed while umacctd waits
+
+    fake_.on_change = [&] {
+        const LastGood last(sandbox_.root());
+
+        if (!last.is_of(read_texts(policy_files(sandbox_.root()))) ||
+            policy_mark(sandbox_.root()) == before)
+            ++too_early;
+        ++set;
+    };
+    start();
+    settled();
+    EXPECT_GT(set, 0);
+    EXPECT_EQ(too_early, 0) << "at its start";
+    const int set_before = set;
+    before = policy_mark(sandbox_.root());
+    sandbox_.write("etc/umacct.toml", "[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    tell(SIGHUP);
+    EXPECT_TRUE(eventually([&] { return set > set_before; }));
+    tell(SIGTERM);
+    thread_.join();
+    EXPECT_EQ(too_early, 0) << "when it reads one again";
+}
+
+TEST_F(DaemonTest, AStartWithThePolicyThatWasKeptMakesNoContainerBeginAgain) {
+    std::string mark;
+    const auto run = [&] {
+        start();
+        settled();
+        tell(SIGTERM);
+        thread_.join();
+        return std::exchange(mark, policy_mark(sandbox_.root()));
+    };
+
+    run();
+    EXPECT_EQ(run(), mark);
+    sandbox_.write("etc/umacct.toml", "[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    EXPECT_NE(run(), mark) << "another policy";
+}
+
 TEST_F(DaemonTest, WithoutAModuleItWaitsForOneWithoutAskingForIt) {
     loaded_ = false;
     start();
@@ -172,7 +217,7 @@ TEST_F(DaemonTest, AStartThatFindsABadPolicyTakesTheLastGoodOne) {
     ASSERT_FALSE(fake_.changes.empty());
     EXPECT_EQ(test::attribute(fake_.changes[0].attributes, UMACCT_A_ACCOUNT_HARD), 1ULL << 30);
 
-    // What it kept is no more than what it was given.
+    // It kept no more than it was given.
     std::filesystem::remove_all(sandbox_.root() / "var/lib/umacctd");
     EXPECT_THROW(Daemon([this] { return fake_.connect(); }, announcements_.listen(),
                         sandbox_.proc(), sandbox_.root()),
@@ -201,7 +246,7 @@ TEST_F(DaemonTest, AStartRefusesWhatAReloadRefuses) {
             EXPECT_EQ(test::attribute(change.attributes, UMACCT_A_ACCOUNT_HARD), 1ULL << 30);
     }
 
-    // Without a good one, what can be done of it is.
+    // Settings that can be made are made, without a good policy.
     std::filesystem::remove_all(sandbox_.root() / "var/lib/umacctd");
     connected_ = 0;
     start();
@@ -211,7 +256,7 @@ TEST_F(DaemonTest, AStartRefusesWhatAReloadRefuses) {
     EXPECT_EQ(test::attribute(fake_.changes.back().attributes, UMACCT_A_ACCOUNT_HARD), 2ULL << 30);
 }
 
-/// What systemd is told, and shows as the service's state.
+/// The state that systemd shows for the service.
 class ToldState : public DaemonTest {
 protected:
     ToldState() {
@@ -300,6 +345,10 @@ TEST_F(ToldState, WhatBecameOfAReload) {
     EXPECT_TRUE(says("soft is above hard on this machine")) << last_;
 
     sandbox_.write("etc/umacct.toml", "");
+    tell(SIGHUP);
+    EXPECT_TRUE(says("it is empty, and was not")) << last_;
+
+    std::filesystem::remove(sandbox_.root() / "etc/umacct.toml");
     tell(SIGHUP);
     EXPECT_TRUE(says("0 rules in force")) << last_;
 }

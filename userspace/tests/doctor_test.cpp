@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The doctor on machines that have one thing wrong each.
+#include <algorithm>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "lib/host/program.h"
 #include "tests/history_story.h"
 #include "tests/tool_fixture.h"
+#include "tool/doctor/spark_steps.h"
 
 namespace umacct {
 namespace {
 
 using nlohmann::json;
+namespace doctor = tool::doctor;
 
 class Doctor : public test::ToolFixture {
 protected:
@@ -25,6 +30,7 @@ protected:
         sandbox_.write("proc/driver/nvidia/version",
                        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.163.01\n");
         fake_.status.charge_default = UMACCT_CHARGE_ON;
+        fake_.status.available = 8ULL << 30;
         fake_.status.module_version = UMACCT_VERSION;
     }
 
@@ -78,21 +84,22 @@ TEST_F(Doctor, RequestsThatFailedAreTold) {
     sandbox_.write("proc/sys/kernel/random/boot_id", "one\n");
     test::Story story(sandbox_, "one", now - 7200 * second);
     story.happenings.push_back(
-        {.time_ms = now - 3700 * second, .type = "failed", .path = "/early"});
+        {.time_ms = now - 7200 * second, .type = "failed", .path = "/early"});
     story.pass(2);
     expect("requests", "ok", "each request of the last hour", 0);
+    story.sample.uptime_ms = 7168 * second; // a happening is of about the time of its sample
     story.happenings.push_back({.time_ms = now - 30 * second,
                                 .type = "failed",
                                 .path = "/vllm",
                                 .limit_path = "/most",
                                 .size = 1ULL << 30,
-                                .usage = 1ULL << 20,
+                                .usage = 0,
                                 .limit = 1ULL << 40,
                                 .count = 2});
     story.pass(2);
     expect("requests", "warn", "2 requests failed; the last one at", 0);
     expect("requests", "warn",
-           "of /vllm: the driver had no memory for 1.00 GiB: 1.00 MiB available; /most holds "
+           "of /vllm: the driver had no memory for 1.00 GiB: 0 B available; /most holds "
            "1.00 TiB",
            0);
 }
@@ -273,10 +280,252 @@ TEST_F(Doctor, WhatTheKernelAndTheDriverDoWithMemory) {
     fake_.status.charge_default = UMACCT_CHARGE_OFF;
     fake_.status.usage = 3 << 20;
     fake_.status.charged = 1 << 20;
-    expect("blind spot", "warn", "1.00 MiB charged, 2.00 MiB uncharged", 0);
+    expect("blind spot", "ok", "1.00 MiB charged, 2.00 MiB uncharged", 0);
     EXPECT_EQ(check("blind spot")["values"]["uncharged_bytes"], 2 << 20);
     fake_.status.flags |= UMACCT_STATUS_NATIVE_CHARGE;
     expect("blind spot", "ok", "charges its pages itself", 0);
+}
+
+TEST_F(Doctor, AMemoryMaxThatDoesNotHoldIsNamed) {
+    fake_.status.charge_default = UMACCT_CHARGE_OFF;
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/vllm"), .path = "/vllm"}};
+    fake_.accounts[0].usage = 30 << 20;
+    fake_.accounts[0].local = 30 << 20;
+    sandbox_.write("cgroup/vllm/memory.current", "4194304\n");
+    sandbox_.write("cgroup/vllm/memory.max", "max\n");
+    EXPECT_EQ(run({"doctor"}).out.find("memory.max of"), std::string::npos);
+    sandbox_.write("cgroup/vllm/memory.max", "67108864\n");
+    EXPECT_EQ(run({"doctor"}).out.find("memory.max of"), std::string::npos);
+    sandbox_.write("cgroup/vllm/memory.max", "16777216\n");
+    expect("memory.max", "warn", "memory.max of /vllm does not hold: the driver took 30.00 MiB", 0);
+    fake_.accounts[0].charged = 30 << 20;
+    EXPECT_EQ(run({"doctor"}).out.find("memory.max of"), std::string::npos);
+}
+
+TEST_F(Doctor, ALimitAboveTheMachinesMemoryIsNamed) {
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/vllm"), .path = "/vllm"}};
+    sandbox_.write("cgroup/vllm/memory.current", "4194304\n");
+    sandbox_.write("cgroup/vllm/memory.max", "17179869184\n"); // all that there is
+    EXPECT_EQ(run({"doctor"}).out.find("never binds"), std::string::npos);
+    sandbox_.write("cgroup/vllm/memory.max", "137438953472\n");
+    expect("memory.max", "warn",
+           "memory.max of /vllm is 128.00 GiB, and the machine has 16.00 GiB: it never binds", 0);
+    sandbox_.write("cgroup/vllm/memory.max", "max\n");
+    fake_.accounts[0].hard = 20ULL << 30;
+    expect("hard", "warn", "hard of /vllm is 20.00 GiB", 0);
+}
+
+TEST_F(Doctor, TheMachineComesFirst) {
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/vllm"), .path = "/vllm"}};
+    fake_.accounts[0].local = 3ULL << 30;
+    fake_.status.available = 8ULL << 30;
+    expect("memory", "ok", "8.00 GiB of 16.00 GiB available; /vllm holds 3.00 GiB", 0);
+    fake_.status.available = 600ULL << 20;
+    expect("memory", "warn", "600.00 MiB of 16.00 GiB available; /vllm", 0);
+    fake_.status.available = 0;
+    fake_.status.module_version = "0.0.1";
+    expect("memory", "fail", "0 B of 16.00 GiB available; /vllm holds 3.00 GiB", 1);
+    EXPECT_TRUE(run({"doctor"}).out.starts_with("fail  memory: 0 B of"));
+
+    fake_.status.available = 8ULL << 30;
+    sandbox_.write("proc/pressure/memory", "some avg10=42.00 avg60=1.00 avg300=0.00 total=1\n"
+                                           "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    expect("memory", "warn", "tasks waited for memory for 42 % of the last 10 s", 0);
+}
+
+TEST_F(Doctor, AStepThatMayComeIsToldBeforeIt) {
+    sandbox_.add_cgroup("/vllm");
+    sandbox_.write("var/lib/umacctd/steps",
+                   R"({"floor_bytes":0,"accounts":[{"path":"/gone","steps":[{"seconds":10,)"
+                   R"("bytes":900000000000,"time_ms":1}]},{"path":"/vllm","steps":[{"seconds":3,)"
+                   R"("bytes":5000000000,"time_ms":1},{"seconds":10,"bytes":800000000000,)"
+                   R"("time_ms":1}]}]})");
+    expect("largest step", "warn", "/vllm grew by 745.06 GiB within 10 s before; ", 0);
+    EXPECT_NE(run({"doctor"}).out.find("floor = '5G', its growth in 3 s"), std::string::npos);
+    sandbox_.write("var/lib/umacctd/steps",
+                   R"({"floor_bytes":0,"accounts":[{"path":"/vllm","steps":[{"seconds":10,)"
+                   R"("bytes":4096,"time_ms":1}]}]})");
+    expect("largest step", "ok", "/vllm grew by 4.00 KiB within 10 s before; ", 0);
+}
+
+TEST_F(Doctor, MemoryThatIsSetAsideIsNamed) {
+    const std::string meminfo = "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n";
+    const auto has_hint = [this](const std::string &says) {
+        return check("set aside")["hint"].get<std::string>().find(says) != std::string::npos;
+    };
+
+    expect("set aside", "ok", "nothing is kept from the driver", 0);
+    sandbox_.write("proc/meminfo", meminfo + "CmaTotal: 65536 kB\nCmaFree: 60000 kB\n");
+    expect("set aside", "ok", "64.00 MiB set aside for CMA", 0);
+    sandbox_.write("proc/meminfo", meminfo + "CmaTotal: 524288 kB\nCmaFree: 102400 kB\n");
+    expect("set aside", "warn",
+           "512.00 MiB set aside for CMA, 100.00 MiB of it free: what programs use can be there, "
+           "but neither the driver's memory nor what RDMA registers",
+           0);
+    EXPECT_TRUE(has_hint("cma=SIZE with less"));
+
+    sandbox_.write("proc/meminfo", meminfo + "CmaTotal: 65536 kB\nCmaFree: 1114112 kB\n");
+    expect("set aside", "warn", "1.06 GiB set aside for kexec handover (KHO) and CMA", 0);
+    EXPECT_TRUE(has_hint("kho=off")) << "CmaTotal doesn't have it";
+    sandbox_.write("proc/meminfo", meminfo + "CmaTotal: 0 kB\nCmaFree: 1024 kB\n");
+    sandbox_.write("proc/zoneinfo", "Node 0, zone   Normal\n  pages free     100\n"
+                                    "        managed  4000000\n        cma      262144\n");
+    sandbox_.write("proc/buddyinfo", "Node 0, zone   Normal 1 1 1\n");
+    expect("set aside", "warn", "1.00 GiB set aside for kexec handover (KHO), 1.00 MiB of it free",
+           0);
+    EXPECT_EQ(check("set aside")["values"]["kho_bytes"], 1ULL << 30) << "page cache is in it";
+}
+
+TEST_F(Doctor, RayUnderAViewOrALimit) {
+    const auto no_ray = [this] { return run({"doctor"}).out.find("raylet") == std::string::npos; };
+    const auto environment = [this](const std::string &text) {
+        sandbox_.write("proc/77/environ", std::string("HOME=/", 6) + '\0' + text + '\0');
+    };
+
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/"), .path = "/"},
+                      {.id = sandbox_.add_cgroup("/vllm"), .path = "/vllm"}};
+    sandbox_.add_cgroup("/vllm/below");
+    sandbox_.add_process(77, "/vllm/below");
+    sandbox_.write("proc/77/comm", "python3\n");
+    EXPECT_TRUE(no_ray());
+    sandbox_.write("proc/77/comm", "raylet\n");
+    expect("ray", "ok",
+           "raylet (77) of /vllm/below: it kills workers when 95 % of 16.00 GiB, the machine's", 0);
+
+    Account &vllm = fake_.accounts[1];
+    vllm.effective = vllm.hard = 1ULL << 30;
+    expect("ray", "ok", "of 16.00 GiB, the machine's", 0);
+    vllm.view = true;
+    expect("ray", "warn", "when 95 % of 1.00 GiB, its limit, are in use", 0);
+    EXPECT_NE(check("ray")["hint"].get<std::string>().find("'umacct view /vllm/below off'"),
+              std::string::npos);
+    environment("RAY_memory_usage_threshold=0.97");
+    expect("ray", "warn", "when 97 % of 1.00 GiB", 0);
+    environment("RAY_memory_usage_threshold=0.99");
+    expect("ray", "ok", "when 99 % of 1.00 GiB", 0);
+    environment("RAY_memory_monitor_refresh_ms=0");
+    expect("ray", "ok", "its memory monitor is off", 0);
+
+    environment("");
+    vllm.view = false;
+    vllm.effective = vllm.hard = std::nullopt;
+    sandbox_.write("cgroup/vllm/memory.max", "2147483648\n");
+    vllm.charge_effective = UMACCT_CHARGE_OFF;
+    expect("ray", "ok", "of 16.00 GiB, the machine's", 0);
+    vllm.charge_effective = UMACCT_CHARGE_ON;
+    expect("ray", "warn", "when 95 % of 2.00 GiB, its limit", 0);
+    vllm.charge_effective = UMACCT_CHARGE_OFF;
+    fake_.accounts[0].view = true;
+    expect("ray", "warn", "when 95 % of 16.00 GiB, its view of the machine, are in use", 0);
+}
+
+TEST_F(Doctor, WhatTheKernelKilledInTheLastHour) {
+    expect("killed", "ok", "not visible to you", 0);
+    sandbox_.write("proc/uptime", "10000.00 20000.00\n");
+    sandbox_.write("dev/kmsg",
+                   "4,100,1000000,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,"
+                   "mems_allowed=0,global_oom,task_memcg=/early,task=early,pid=1,uid=0\n"
+                   "3,101,9000000000,-;NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory "
+                   "[NV_ERR_NO_MEMORY] (0x00000051)\n"
+                   " SUBSYSTEM=pci\n");
+    expect("killed", "ok", "killed no process", 0);
+    expect("driver's log", "ok", "logged NV_ERR_NO_MEMORY 1 time:", 0);
+    sandbox_.write("dev/kmsg",
+                   "4,100,9900000000,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),"
+                   "cpuset=/,mems_allowed=0,global_oom,task_memcg=/db,task=postgres,pid=12,uid=0\n"
+                   "4,103,9900000001,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),"
+                   "cpuset=/,mems_allowed=0,oom_memcg=/vllm,task_memcg=/vllm/a,task=python3,"
+                   "pid=77,uid=0\n");
+    expect("killed", "warn",
+           "killed 2 processes for lack of memory: postgres (12) of /db, as the machine had no "
+           "memory; python3 (77) of /vllm/a, at its cgroup's memory.max",
+           0);
+}
+
+TEST_F(Doctor, WhatIsHealthyIsOneLineForEachGroup) {
+    const std::string text = run({"doctor"}).out;
+    const std::string all = run({"doctor", "-v"}).out;
+    const json document = run_json({"doctor", "--json"});
+
+    EXPECT_NE(text.find("\nok    driver: 550.163.01, open flavour, accounted; 1 more check is"),
+              std::string::npos)
+        << text;
+    EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 14) << text;
+    EXPECT_EQ(std::count(all.begin(), all.end(), '\n'),
+              static_cast<long>(document["checks"].size()) + 2)
+        << all;
+}
+
+TEST_F(Doctor, TheReportOfASparkHasNoNames) {
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/secret"), .path = "/secret"}};
+    fake_.accounts[0].local = 15ULL << 30;
+    fake_.status.available = 0;
+    sandbox_.write("sys/class/dmi/id/product_name", "NVIDIA_DGX_Spark\n");
+    sandbox_.write("sys/class/dmi/id/sys_vendor", "NVIDIA\n");
+    const std::string text = run({"doctor", "--spark-report", "-"}).out;
+
+    EXPECT_NE(text.find("NVIDIA NVIDIA_DGX_Spark"), std::string::npos) << text;
+    EXPECT_NE(text.find("6.12.1-test"), std::string::npos) << text;
+    EXPECT_EQ(text.find("secret"), std::string::npos) << text;
+}
+
+TEST_F(Doctor, TheReportOfASparkIsAFile) {
+    const std::filesystem::path file = sandbox_.root() / "spark.txt";
+    std::ifstream in;
+
+    // CUDA's library, or a GPU, is missing here.
+    const auto ran = run({"doctor", "--spark-report", file.c_str()});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out.find("spark.txt: "), std::string::npos) << ran.out;
+    in.open(file);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    EXPECT_NE(text.find("cuInit and a context"), std::string::npos) << text;
+    EXPECT_NE(text.find("cuMemAlloc "), std::string::npos) << text;
+    EXPECT_NE(run({"doctor", "--spark-report", sandbox_.root().c_str()}).code, 0) << "a folder";
+}
+
+/// A step of 1 GiB, and what it changed.
+doctor::SparkStep step_of(std::int64_t fell, std::int64_t usage, std::int64_t cgroup,
+                          std::int64_t charged = 0) {
+    constexpr std::uint64_t gib = 1ULL << 30;
+    doctor::SparkStep step{.name = "a step", .size = gib};
+    const auto to = [](std::uint64_t from, std::int64_t mib) {
+        return from + static_cast<std::uint64_t>(mib * (1 << 20));
+    };
+
+    step.before.available = 8 * gib;
+    step.before.cgroup = gib;
+    step.before.counted = doctor::Sight::Counted{};
+    step.after = step.during = step.before;
+    step.during.available = to(step.before.available, -fell);
+    step.during.cgroup = to(*step.before.cgroup, cgroup);
+    step.during.counted->usage = to(0, usage);
+    step.during.counted->charged = to(0, charged);
+    return step;
+}
+
+TEST(SparkStep, EachByteIsCountedOnce) {
+    using doctor::judge;
+    using doctor::Verdict;
+
+    EXPECT_EQ(judge(step_of(1024, 1024, 1)), Verdict::right);
+    EXPECT_EQ(judge(step_of(1024, 0, 1025)), Verdict::right) << "the process's own";
+    EXPECT_EQ(judge(step_of(1030, 1024, 1024, 1024)), Verdict::right) << "charged to it";
+    EXPECT_EQ(judge(step_of(1024, 1024, 1024)), Verdict::doubled);
+    EXPECT_EQ(judge(step_of(10, 1024, 0)), Verdict::doubled) << "the machine doesn't lack it";
+    EXPECT_EQ(judge(step_of(1024, 0, 2)), Verdict::blind);
+    EXPECT_EQ(judge(step_of(1024, 900, 2)), Verdict::blind);
+    EXPECT_EQ(judge(step_of(3, 2, 1)), Verdict::elsewhere);
+
+    doctor::SparkStep kept = step_of(1024, 1024, 1);
+    kept.after = kept.during;
+    EXPECT_EQ(judge(kept), Verdict::kept);
+    doctor::SparkStep metadata = step_of(1044, 1064, 1);
+    metadata.during.counted->metadata = 40ULL << 20;
+    EXPECT_EQ(judge(metadata), Verdict::right);
+    doctor::SparkStep alone = step_of(1024, 0, 0);
+    alone.before.counted = alone.during.counted = std::nullopt;
+    EXPECT_EQ(judge(alone), Verdict::uncounted);
 }
 
 TEST_F(Doctor, RuntimesAreNamed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What umacctd tells "umacct watch".
+/// The events that umacctd writes for "umacct watch".
 #include "lib/host/umacctd.h"
 
 #include <filesystem>
@@ -20,7 +20,7 @@ class EventFileTest : public testing::Test {
 protected:
     EventFileTest() { sandbox_.write(at_, ""); }
 
-    /// As umacctd's next start does, or whoever puts a file aside.
+    /// Replaces the file, as umacctd's next start or a rotation does.
     void replace(const std::string &text) const {
         std::filesystem::rename(sandbox_.root() / at_, sandbox_.root() / (at_ + ".old"));
         sandbox_.write(at_, text);
@@ -49,7 +49,7 @@ TEST_F(EventFileTest, ALineIsTakenWhenItIsWhole) {
     EXPECT_EQ(tail.take(), Lines{});
     std::ofstream(sandbox_.root() / at_, std::ios::app) << "lf\nan";
     EXPECT_EQ(tail.take(), Lines{"half"});
-    // What was begun there goes on nowhere.
+    // A line cut off in the old file is dropped.
     replace("new\n");
     EXPECT_EQ(tail.take(), Lines{"new"});
 }

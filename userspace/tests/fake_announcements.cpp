@@ -14,7 +14,7 @@ namespace umacct::test {
 struct FakeAnnouncements::State {
     FileDescriptor event{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     std::mutex mutex;
-    Announcements::News news; ///< by mutex
+    Announcements::News news; ///< guarded by mutex
     std::atomic<int> taken = 0;
 };
 

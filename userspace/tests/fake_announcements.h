@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the kernel would announce of the module, from whichever thread of the test.
+/// The kernel's announcements of the module, from any thread of the test.
 #pragma once
 
 #include <memory>

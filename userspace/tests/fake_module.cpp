@@ -40,6 +40,8 @@ public:
     bool dump(umacct_cmd command, const Payload &attributes, const Take &take) override {
         const bool interrupted = module_.dumps < module_.interruptions;
 
+        if (module_.fail_with)
+            throw RequestError(*module_.fail_with, "", 0);
         if (module_.goes_after && module_.dumps >= *module_.goes_after)
             throw Error(Failure::missing, "the fake module goes");
         ++module_.dumps;
@@ -86,7 +88,7 @@ private:
         return encode(status);
     }
 
-    /// As the module tells it: by the tree, which a path shows.
+    /// Computes it by the tree, which a path shows, as the module does.
     bool is_below(const std::string &path, std::uint64_t id) const {
         return std::any_of(
             module_.accounts.begin(), module_.accounts.end(), [&](const Account &top) {

@@ -28,18 +28,18 @@ struct FakeModule {
     std::uint64_t sent_while_watching = 0; ///< added to events_sent by the first receive()
     std::function<void()> while_watching;  ///< called by each receive()
 
-    int interruptions = 0;          ///< that many dumps are interrupted
-    std::optional<int> goes_after;  ///< it is unloaded after so many dumps
+    int interruptions = 0;          ///< number of dumps to interrupt
+    std::optional<int> goes_after;  ///< number of dumps after which it is unloaded
     std::optional<int> fail_with;   ///< errno that everything gets
     std::optional<int> refuse_with; ///< errno that every change gets
     int refuse_in = 0; ///< the change that comes as that one is refused, alone; 0 for none
     std::uint16_t refused_attribute = 0; ///< attribute that the refusal points at
 
-    Enforcement enforcement;          ///< of every change
-    Reclaim reclaim;                  ///< what RECLAIM answers
-    std::vector<Request> changes;     ///< what was set
-    std::function<void()> on_change;  ///< what a change does
-    std::function<void()> on_account; ///< what comes before the question about one account
+    Enforcement enforcement;          ///< answer to every change
+    Reclaim reclaim;                  ///< answer to RECLAIM
+    std::vector<Request> changes;     ///< requests to change, in order
+    std::function<void()> on_change;  ///< called by a change
+    std::function<void()> on_account; ///< called before the answer about one account
     int dumps = 0;
     bool subscribed = false;
 

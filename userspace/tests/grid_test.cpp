@@ -17,7 +17,7 @@ class GridTest : public testing::Test {
 protected:
     void SetUp() override { std::setlocale(LC_CTYPE, "C.UTF-8"); }
 
-    /// As where the locale knows ASCII alone.
+    /// A locale that has ASCII only.
     static void without_unicode() { std::setlocale(LC_CTYPE, "C"); }
 
     void TearDown() override { std::setlocale(LC_CTYPE, "C"); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What is on a grid, as text.
+/// Conversion of a grid to text.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// The recorder's file after a power cut: on a disk that had written what it was told to wait for,
+/// The recorder's file after a power cut: on a disk that had written all synced data,
 /// and of the rest what it liked.
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ constexpr std::int64_t three = 1'795'575'600'000;
 constexpr std::int64_t minute = 60'000;
 constexpr std::size_t sector = 512;
 
-/// What SQLite does with its files while this is there, in its order, until that is enough.
+/// Records SQLite's operations on its files, in their order, up to a number.
 class Disk {
 public:
     Disk() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
@@ -77,7 +77,7 @@ public:
             if (operation.act == Act::acknowledge) {
                 acknowledged = operation.offset;
             } else if (operation.act == Act::sync) {
-                // What a file system knows of its files it writes in order: with any of them.
+                // A file system writes its metadata in order, with any file.
                 std::erase_if(pending, [&](const Operation *each) {
                     if (each->file != operation.file && each->act != Act::erase)
                         return false;
@@ -108,7 +108,7 @@ private:
         std::string data{};
     };
 
-    /// What SQLite has of a file of ours; the real one lies behind it.
+    /// SQLite's handle of a file, in front of the real one.
     struct File {
         sqlite3_file base;
         Disk *disk;
@@ -213,7 +213,7 @@ private:
 };
 
 const sqlite3_io_methods Disk::methods{
-    .iVersion = 2, // without memory that is mapped: nobody sees what is written to it
+    .iVersion = 2, // no mapped memory: writes to it cannot be seen
     .xClose = pass<&Methods::xClose>,
     .xRead = pass<&Methods::xRead, void *, int, sqlite3_int64>,
     .xWrite = write,
@@ -234,7 +234,7 @@ const sqlite3_io_methods Disk::methods{
 
 constexpr std::uint64_t accounts = 40;
 
-/// What the account of that number holds then: never what it held before.
+/// Bytes that the account of that number holds then: never the same twice.
 std::uint64_t held_at(std::int64_t time_ms, std::uint64_t number) {
     return (static_cast<std::uint64_t>(time_ms / 1000) + number) * 0x9e37'79b9'7f4aU %
            (1ULL << 40U);

@@ -57,8 +57,8 @@ public:
         return sample.accounts.back().holdings;
     }
 
-    /// So many seconds go by. each: what changes in one. As many are written at a time as after
-    /// the disk hung, which takes less of a test's time.
+    /// Lets that many seconds pass. each: the changes of one. As many are written at a time as
+    /// after the disk hung, which takes less of a test's time.
     void pass(int seconds, const std::function<void()> &each = {}) {
         for (int i = 0; i < seconds; ++i) {
             if (each)
@@ -71,12 +71,15 @@ public:
         }
     }
 
+    /// Sets the clock forward.
+    void set_clock(std::int64_t by_ms) { started_ms_ += by_ms; }
+
     history::Writer &writer() { return *writer_; }
 
     const std::filesystem::path &file() const { return file_; }
 
     history::Sample sample;
-    std::vector<history::Happening> happenings; ///< for the next second
+    std::vector<history::Happening> happenings; ///< added to the next second
     std::vector<std::string> told;
 
 private:
@@ -94,7 +97,7 @@ private:
     std::filesystem::path file_;
     std::int64_t started_ms_;
     std::uint64_t ids_ = 100;
-    std::vector<history::Sample> samples_; ///< to be written
+    std::vector<history::Sample> samples_; ///< samples to write
     std::optional<history::Writer> writer_;
 };
 

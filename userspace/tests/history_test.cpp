@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What is recorded, how long it is kept, and what is told of it.
+/// The history: its samples, how long they are kept, and its answers.
 #include "lib/history/analysis.h"
 
 #include <algorithm>
@@ -9,12 +9,14 @@
 #include <random>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/history/layout.h"
 #include "lib/history/reader.h"
+#include "lib/history/steps.h"
 #include "tests/history_story.h"
 
 namespace umacct::history {
@@ -216,8 +218,8 @@ TEST_F(HistoryTest, NobodyElseMayReadIt) {
             << suffix;
 }
 
-/// In a child that may read all that is there, and write nothing: who is not root is kept out of
-/// the folder, and root is made somebody else.
+/// Reads in a child that may read everything and write nothing: the folder is closed to a user, and
+/// root becomes another user.
 void expect_readable(const std::filesystem::path &root, std::int64_t last_ms) {
     const std::filesystem::path file = root / folder / file_name;
 
@@ -286,7 +288,7 @@ TEST_F(HistoryTest, WhatWasCommittedIsThereThoughNobodyClosedTheFile) {
     test::Sandbox after_the_cut;
 
     story.pass(90);
-    // As the disk has it when the power goes: the file, and the log beside it.
+    // The disk's state at a power cut: the file, and the log beside it.
     std::filesystem::create_directories(after_the_cut.root() / folder);
     for (const char *suffix : {"", "-wal"})
         std::filesystem::copy_file(story.file().string() + suffix,
@@ -431,7 +433,7 @@ TEST_F(EndTest, ALeakThroughTheDriver) {
         if (obtainable(story_.sample.machine) < 3 * gib)
             stall();
     });
-    EXPECT_TRUE(says("The recording ends at 2026-11-25 03:23:10 without umacctd having been told"));
+    EXPECT_TRUE(says("The recording ends at 2026-11-25 03:23:10 without an orderly stop"));
     EXPECT_TRUE(says("/vllm took 98.75 GiB through the driver within 12 min, little by little"));
     EXPECT_TRUE(says("100.00 GiB of 128.00 GiB was available at 03:10:00, and 1.25 GiB"));
     EXPECT_TRUE(says("all tasks waited for memory 90 %"));
@@ -578,6 +580,17 @@ TEST_F(LeakTest, OneOfProgramsIsToldApart) {
     EXPECT_FALSE(found[0].driver);
 }
 
+TEST_F(LeakTest, OneThatHidesInSwapIsFound) {
+    Holdings &leaker = story_.account("/leaker");
+
+    leaker[Holding::current] = 100 * mib;
+    story_.pass(1200, [&] { leaker[Holding::swap] += mib; });
+    const auto found = leaks();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].named.path, "/leaker");
+    EXPECT_FALSE(found[0].driver);
+}
+
 TEST_F(LeakTest, OthersAreNone) {
     Holdings &steady = story_.account("/steady");
     Holdings &loads = story_.account("/loads");
@@ -610,6 +623,228 @@ TEST_F(LeakTest, OfOneInsideAnotherTheInnerOneIsNamed) {
     const auto found = leaks();
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].named.path, "/outer/inner");
+}
+
+/// A machine of 128 GiB, a sample each second.
+class StepsTest : public testing::Test {
+protected:
+    StepsTest() {
+        sample_.accounts.reserve(300); // references to them stay good
+        begin();
+    }
+
+    void begin(KnownSteps known = {}) {
+        watch_.emplace(std::move(known));
+        sample_.machine[Figure::total] = 128 * gib;
+        sample_.machine[Figure::obtainable] = 100 * gib;
+    }
+
+    Holdings &account(const std::string &path) {
+        for (Sample::Account &each : sample_.accounts) {
+            if (each.path == path)
+                return each.holdings;
+        }
+        sample_.accounts.push_back({.id = ++ids_, .path = path, .holdings = {}});
+        sample_.count = sample_.accounts.size();
+        return sample_.accounts.back().holdings;
+    }
+
+    /// Lets that many seconds pass. Returns the steps that were told to be ahead.
+    std::vector<NextStep> pass(int seconds, const std::function<void()> &each = {}) {
+        std::vector<NextStep> told;
+
+        for (int i = 0; i < seconds; ++i) {
+            if (each)
+                each();
+            sample_.uptime_ms += 1000;
+            sample_.time_ms += 1000;
+            watch_->take(sample_);
+            if (auto next = watch_->ahead(sample_))
+                told.push_back(std::move(*next));
+        }
+        return told;
+    }
+
+    /// Returns them in GiB, for 1, 3 and 10 seconds.
+    std::string steps_of(const std::string &path) {
+        // Changed or not.
+        watch_->set_floor(known_.floor + 1);
+        known_ = *watch_->changes();
+        for (const Steps &each : known_.accounts) {
+            if (each.path == path)
+                return fmt::format("{} {} {}", each.largest[0].bytes / gib,
+                                   each.largest[1].bytes / gib, each.largest[2].bytes / gib);
+        }
+        return "none";
+    }
+
+    std::optional<StepWatch> watch_;
+    KnownSteps known_;
+    Sample sample_;
+    std::uint64_t ids_ = 100;
+};
+
+/// Case 1.5 of the reports: steps of 4.5 GiB in 3 s and 7.4 in 5 s, long after the start.
+TEST_F(StepsTest, TheLargestAreKnownForOneThreeAndTenSeconds) {
+    Holdings &vllm = account("/vllm");
+    Holdings &creeps = account("/creeps");
+    int second = 0;
+
+    vllm[Holding::driver] = 50 * gib;
+    creeps[Holding::current] = gib;
+    pass(600, [&] {
+        ++second;
+        creeps[Holding::current] += mib;
+        if (second > 300 && second <= 303)
+            vllm[Holding::driver] += 3 * gib / 2;
+        if (second > 400 && second <= 405)
+            vllm[Holding::driver] += 3 * gib / 2;
+        if (second == 500)
+            vllm[Holding::driver] += 2 * gib;
+    });
+    EXPECT_EQ(steps_of("/vllm"), "2 4 7");
+    EXPECT_EQ(steps_of("/creeps"), "none") << "that is no step";
+}
+
+TEST_F(StepsTest, AStartIsNone) {
+    Holdings &first = account("/first");
+
+    pass(20);
+    first[Holding::driver] = gib;
+    pass(30, [&] { first[Holding::driver] += 2 * gib; }); // a model is loaded
+    pass(20);
+    EXPECT_EQ(steps_of("/first"), "none");
+    account("/second")[Holding::current] = 20 * gib;
+    pass(20);
+    EXPECT_EQ(steps_of("/second"), "none");
+    first[Holding::driver] += 5 * gib;
+    pass(1);
+    EXPECT_EQ(steps_of("/first"), "5 5 5");
+}
+
+TEST_F(StepsTest, OneThatNoLongerFitsIsToldOnceBeforeIt) {
+    Holdings &vllm = account("/vllm");
+    auto &available = sample_.machine[Figure::obtainable];
+
+    watch_->set_floor(4 * gib);
+    sample_.machine[Figure::reserve] = gib;
+    vllm[Holding::driver] = 50 * gib;
+    pass(20);
+    vllm[Holding::driver] += 12 * gib;
+    EXPECT_TRUE(pass(20).empty()) << "enough is available";
+    available = 17 * gib;
+    EXPECT_TRUE(pass(20).empty());
+    available = 16 * gib;
+    const auto told = pass(20);
+    ASSERT_EQ(told.size(), 1U) << "once";
+    EXPECT_EQ(told[0].steps.path, "/vllm");
+    EXPECT_EQ(told[0].left, 11 * gib);
+    EXPECT_EQ(told[0].text(), "grew by 12.00 GiB within 10 s before; 11.00 GiB is available above "
+                              "the reserve and the guard's floor");
+    available = 17 * gib; // it fits, by nothing
+    pass(5);
+    available = 16 * gib;
+    EXPECT_TRUE(pass(5).empty());
+    for (int i = 0; i < 100; ++i) {
+        available = 30 * gib;
+        pass(1);
+        available = 16 * gib;
+        EXPECT_TRUE(pass(1).empty()) << "who makes it fit and not fit by turns floods no log";
+    }
+    available = 30 * gib;
+    pass(600);
+    available = 16 * gib;
+    EXPECT_EQ(pass(5).size(), 1U) << "it fitted meanwhile, for long";
+    sample_.count = 0;
+    available = gib;
+    EXPECT_TRUE(pass(5).empty()) << "there is no such account any more";
+}
+
+TEST_F(StepsTest, TheInnermostIsNamed) {
+    for (const char *path : {"/", "/a.slice", "/a.slice/vllm.service", "/a.slice/other.service"})
+        account(path)[Holding::driver] = 50 * gib;
+    pass(20);
+    for (const char *path : {"/", "/a.slice", "/a.slice/vllm.service"})
+        account(path)[Holding::driver] += 12 * gib;
+    account("/a.slice")[Holding::driver] += gib;
+    account("/a.slice/other.service")[Holding::driver] += gib;
+    sample_.machine[Figure::obtainable] = 2 * gib;
+    const auto told = pass(1);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].steps.path, "/a.slice/vllm.service");
+}
+
+TEST_F(StepsTest, TheyAreKeptAcrossStarts) {
+    test::Sandbox sandbox;
+    Holdings &vllm = account("/vllm");
+
+    vllm[Holding::driver] = 50 * gib;
+    pass(20);
+    vllm[Holding::driver] += 12 * gib;
+    pass(1);
+    EXPECT_EQ(KnownSteps::read(sandbox.root()).accounts.size(), 0U) << "there is no file";
+    sandbox.write(steps_file, watch_->changes().value().text());
+    EXPECT_FALSE(watch_->changes()) << "nothing changed";
+    begin(KnownSteps::read(sandbox.root()));
+    sample_.uptime_ms = 0; // the machine started anew
+    sample_.machine[Figure::obtainable] = 2 * gib;
+    EXPECT_EQ(pass(1).size(), 1U) << "before it made a step";
+    EXPECT_EQ(steps_of("/vllm"), "12 12 12");
+    for (const char *damaged :
+         {"", "{", "[]", R"({"accounts":5})", R"({"accounts":[1,{"path":2}]})",
+          R"({"accounts":[{"path":"/a","steps":[{"seconds":"x"},7]}]})"}) {
+        sandbox.write(steps_file, damaged);
+        EXPECT_EQ(KnownSteps::read(sandbox.root()).accounts.size(), 0U) << damaged;
+    }
+}
+
+TEST_F(StepsTest, WhatIsGoneIsForgottenBeforeWhatIsThere) {
+    test::Sandbox sandbox;
+    Holdings &live = account("/live");
+
+    live[Holding::driver] = 50 * gib;
+    for (int i = 0; i < 256; ++i)
+        account(fmt::format("/docker/{}", i))[Holding::driver] = 50 * gib;
+    pass(20);
+    for (int i = 0; i < 256; ++i)
+        account(fmt::format("/docker/{}", i))[Holding::driver] += 8 * gib;
+    pass(1);
+    sample_.accounts.resize(1);
+    sample_.count = 1;
+    live[Holding::driver] += gib;
+    pass(1);
+    Holdings &next = account("/docker/next");
+    next[Holding::driver] = 50 * gib;
+    pass(20);
+    next[Holding::driver] += 8 * gib;
+    pass(1);
+    EXPECT_EQ(steps_of("/docker/next"), "8 8 8");
+    EXPECT_EQ(steps_of("/live"), "1 1 1") << "smaller than those of all that are gone";
+    EXPECT_EQ(known_.accounts.size(), 256U);
+    sandbox.write(steps_file, known_.text());
+    begin(KnownSteps::read(sandbox.root()));
+    EXPECT_EQ(steps_of("/live"), "1 1 1");
+}
+
+TEST_F(StepsTest, ATenantHasAQuarterOfThem) {
+    const auto of_tenant = [](int i) { return fmt::format("/user.slice/user-1000.slice/{}", i); };
+
+    account("/live")[Holding::driver] = 50 * gib;
+    for (int i = 0; i < 100; ++i)
+        account(of_tenant(i))[Holding::driver] = 50 * gib;
+    pass(20);
+    for (int i = 0; i < 100; ++i)
+        account(of_tenant(i))[Holding::driver] += 8 * gib;
+    account("/live")[Holding::driver] += gib;
+    pass(1);
+    EXPECT_EQ(steps_of("/live"), "1 1 1");
+    EXPECT_EQ(known_.accounts.size(), 65U);
+    pass(1);
+    EXPECT_FALSE(watch_->changes()) << "none pushes an equal one out";
+    account(of_tenant(99))[Holding::driver] += gib;
+    pass(1);
+    EXPECT_EQ(steps_of(of_tenant(99)), "1 9 9");
+    EXPECT_EQ(known_.accounts.size(), 65U);
 }
 
 } // namespace

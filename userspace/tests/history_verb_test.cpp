@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What "umacct history" prints.
+/// The output of "umacct history".
 #include <cstdlib>
 
 #include "tests/history_story.h"
@@ -65,7 +65,8 @@ TEST_F(HistoryVerbTest, OfTheStartBeforeItBeginsWithWhatHappened) {
     const Ran ran = run({"history", "--boot", "-1"});
 
     EXPECT_EQ(ran.code, 0);
-    EXPECT_TRUE(ran.out.starts_with("The recording ends at 2026-11-25 03:03:40 without umacctd"))
+    EXPECT_TRUE(
+        ran.out.starts_with("The recording ends at 2026-11-25 03:03:40 without an orderly stop"))
         << ran.out;
     EXPECT_TRUE(has(ran.out, "/vllm took 99.00 GiB through the driver")) << ran.out;
     EXPECT_TRUE(has(ran.out, "would have refused /vllm at 03:03:37")) << ran.out;
@@ -93,6 +94,56 @@ TEST_F(HistoryVerbTest, AFailureIsToldWithWhoHeldMost) {
     EXPECT_EQ(event["holder_path"], "/other");
     EXPECT_EQ(event["holder_bytes"], 3 * gib);
     EXPECT_TRUE(event["limit_path"].is_null() && event["limit_bytes"].is_null()) << event;
+}
+
+/// Case 1.9 of the reports: the driver's lines in the kernel's log are no shortage by themselves.
+TEST_F(HistoryVerbTest, TheDriversComplaintsAreToldWithWhatTheyCameTo) {
+    const char *since = "2026-11-25 03:00";
+    {
+        Story story(sandbox_, "two", three);
+
+        story.pass(2);
+        story.sample.machine[Figure::complaints] = 12;
+        story.pass(2);
+        EXPECT_TRUE(has(run({"history", "--since", since}).out,
+                        "logged NV_ERR_NO_MEMORY 12 times, once for each try, and had no memory "
+                        "for 0 requests\n"));
+        story.happenings.push_back({.time_ms = three + 4500, .type = "failed", .path = "/vllm"});
+        story.pass(2);
+    }
+    EXPECT_TRUE(has(run({"history", "--since", since}).out, "had no memory for 1 request\n"));
+    EXPECT_EQ(run_json({"history", "--json", "--since", since})["machine"]["driver_complaints"],
+              12);
+}
+
+/// The container may be gone since: the history has its name.
+TEST_F(HistoryVerbTest, AContainerHasItsNameInEachEvent) {
+    const std::string path = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
+    {
+        Story story(sandbox_, "two", three);
+
+        story.account(path)[Holding::driver] = gib;
+        story.happenings = {{.time_ms = three + 500,
+                             .type = "guard",
+                             .path = path,
+                             .text = "guard: freeze " + path + ": 1.00 GiB available"},
+                            {.time_ms = three + 600,
+                             .type = "killed",
+                             .path = "/b",
+                             .limit_path = path,
+                             .limit = gib}};
+        story.pass(10); // names are asked for a little later
+        story.writer().name_accounts([](const std::string & /*path*/) { return "docker vllm"; });
+        story.pass(2);
+    }
+    const std::string out = run({"history", "--since", "2026-11-25 03:00"}).out;
+    EXPECT_TRUE(has(out, "guard            docker vllm  guard: freeze docker vllm: 1.00 GiB"))
+        << out;
+    EXPECT_TRUE(has(out, "; docker vllm held 1.00 GiB of the driver's")) << out;
+    EXPECT_FALSE(has(out, "aaaaa")) << out;
+    const auto events = run_json({"history", "--json", "--since", "2026-11-25 03:00"})["events"];
+    EXPECT_EQ(events.at(0)["owner_name"], "docker vllm");
+    EXPECT_EQ(events.at(0)["path"], path);
 }
 
 TEST_F(HistoryVerbTest, ThisStartHasNoEnd) {
@@ -169,6 +220,14 @@ TEST_F(HistoryVerbTest, OnlyTheTarget) {
     EXPECT_EQ(document["accounts"][0]["path"], "/other");
 }
 
+TEST_F(HistoryVerbTest, AnUnknownTargetIsAnError) {
+    tell();
+    const Ran ran = run({"history", "nothere"});
+
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_TRUE(has(ran.err, "'nothere' is not in the history of this boot")) << ran.err;
+}
+
 TEST_F(HistoryVerbTest, TablesOfCommas) {
     tell();
     const Ran machine = run({"history", "--boot", "-1", "--csv"});
@@ -190,7 +249,7 @@ TEST_F(HistoryVerbTest, WhatIsNoTimeIsRefused) {
     EXPECT_EQ(run({"history", "--boot", "1"}).code, 2);
 }
 
-/// As soon as the machine is up again, whatever umacctd has written by then.
+/// Asks as soon as the machine is up again, whatever umacctd has written by then.
 TEST_F(HistoryVerbTest, StartsAreCountedFromThisOne) {
     tell();
     sandbox_.write("proc/sys/kernel/random/boot_id", "three\n");

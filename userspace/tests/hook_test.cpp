@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,8 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/contract.h"
 #include "lib/error.h"
+#include "lib/owners/identity.h"
+#include "lib/owners/owners.h"
+#include "lib/policy/last_good.h"
 #include "oci_hook/asked.h"
 #include "tests/fake_module.h"
 #include "tests/runtime_folders.h"
@@ -38,8 +43,8 @@ std::string with_env(const std::vector<std::string> &env) {
     return json{{"process", {{"env", env}}}}.dump();
 }
 
-Contract asked(const std::string &config) {
-    return read_asked(config).contract(16 * gib, true);
+Order asked(const std::string &config) {
+    return read_asked(config).order(16 * gib, true);
 }
 
 std::string refusal_of(const std::string &config) {
@@ -52,26 +57,26 @@ std::string refusal_of(const std::string &config) {
 }
 
 TEST(Asked, ByAnnotations) {
-    const Contract contract = asked(annotated({{"org.umacct.hard", "40g"},
-                                               {"org.umacct.soft", "50%"},
-                                               {"org.umacct.keep", "512m"},
-                                               {"org.umacct.view", "on"},
-                                               {"org.umacct.charge", "on"},
-                                               {"org.example.hard", "1"}}));
+    const Order order = asked(annotated({{"org.umacct.hard", "40g"},
+                                         {"org.umacct.soft", "50%"},
+                                         {"org.umacct.keep", "512m"},
+                                         {"org.umacct.view", "on"},
+                                         {"org.umacct.charge", "on"},
+                                         {"org.example.hard", "1"}}));
 
-    EXPECT_EQ(contract.asked.hard, 40 * gib);
-    EXPECT_EQ(contract.asked.soft, 8 * gib);
-    EXPECT_EQ(contract.asked.keep, 512 * mib);
-    EXPECT_EQ(contract.asked.view, true);
-    EXPECT_EQ(contract.asked.charge, UMACCT_CHARGE_ON);
+    EXPECT_EQ(order.asked.hard, 40 * gib);
+    EXPECT_EQ(order.asked.soft, 8 * gib);
+    EXPECT_EQ(order.asked.keep, 512 * mib);
+    EXPECT_EQ(order.asked.view, true);
+    EXPECT_EQ(order.asked.charge, UMACCT_CHARGE_ON);
 }
 
 TEST(Asked, ByNvidiasVariables) {
-    const Contract contract =
+    const Order order =
         asked(with_env({"A=1", "NVIDIA_GPU_MEMORY_REQUEST=1024", "NVIDIA_GPU_MEMORY_LIMIT=2048"}));
 
-    EXPECT_EQ(contract.asked.soft, gib);
-    EXPECT_EQ(contract.asked.hard, 2 * gib);
+    EXPECT_EQ(order.asked.soft, gib);
+    EXPECT_EQ(order.asked.hard, 2 * gib);
     EXPECT_EQ(
         asked(with_env({"NVIDIA_GPU_MEMORY_LIMIT=1", "NVIDIA_GPU_MEMORY_LIMIT=2"})).asked.hard,
         2 * mib)
@@ -186,13 +191,20 @@ protected:
     void SetUp() override {
         const Cgroups cgroups(sandbox_.proc());
 
-        if (const int code = write_contract(cgroups, "/runtime", {.asked = {.hard = 1}}))
+        if (const int code = OrderBook(cgroups, sandbox_.root())
+                                 .keep_container("/runtime", {.asked = {.hard = 1}}))
             GTEST_SKIP() << "trusted attributes take CAP_SYS_ADMIN and a file system that has "
                             "them; errno "
                          << code;
     }
 
     void policy(const std::string &text) const { sandbox_.write("etc/umacct.toml", text); }
+
+    /// Takes a policy as umacctd does.
+    void umacctd_takes(const std::string &text) const {
+        policy(text);
+        EXPECT_EQ(LastGood(sandbox_.root()).keep(read_texts(policy_files(sandbox_.root()))), 0);
+    }
 
     static std::filesystem::path bundle_of(const test::Sandbox &sandbox) {
         return sandbox.root() / "bundle";
@@ -225,18 +237,24 @@ protected:
 
     std::unique_ptr<Transport> connect() {
         ++connections_;
+        if (const auto call = std::exchange(on_connect_, nullptr))
+            call();
         if (!loaded_)
             throw Error(Failure::missing, "the umacct kernel module is not loaded", "load it");
         return fake_.connect();
     }
 
-    /// What was set last.
+    /// Returns the value that was set last.
     std::optional<std::uint64_t> set(int type) const {
         return fake_.changes.empty() ? std::nullopt
                                      : test::attribute(fake_.changes.back().attributes, type);
     }
 
-    Contract contract() const { return contract_of(Cgroups(sandbox_.proc()), path_); }
+    Order order() const {
+        const Cgroups cgroups(sandbox_.proc());
+
+        return OrderBook(cgroups, sandbox_.root()).container(path_);
+    }
 
     bool says(const std::string &text) const { return err_.find(text) != std::string::npos; }
 
@@ -247,6 +265,7 @@ protected:
     test::FakeModule fake_;
     bool loaded_ = true;
     int connections_ = 0;
+    std::function<void()> on_connect_; ///< called once, before anything is set
     std::string err_;
 };
 
@@ -258,7 +277,7 @@ TEST_F(HookTest, SetsWhatIsAskedForOnItsCgroup) {
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), id_);
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 40 * gib);
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_VIEW), std::nullopt);
-    EXPECT_EQ(contract(), (Contract{.asked = {.hard = 40 * gib}}));
+    EXPECT_EQ(order(), (Order{.asked = {.hard = 40 * gib}}));
     EXPECT_EQ(err_, "");
 }
 
@@ -269,7 +288,7 @@ TEST_F(HookTest, WhereNothingIsAskedForItIsDone) {
     policy("[[rule]]\ncgroup='/elsewhere'\nhard='1G'\n");
     EXPECT_EQ(run("{}"), 0);
     EXPECT_EQ(connections_, 0);
-    EXPECT_EQ(contract(), Contract());
+    EXPECT_EQ(order(), Order());
 }
 
 TEST_F(HookTest, ARuleIsForItFromTheStart) {
@@ -277,7 +296,7 @@ TEST_F(HookTest, ARuleIsForItFromTheStart) {
     EXPECT_EQ(run("{}"), 0) << err_;
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 8 * gib);
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_THROTTLE), 1'000'000);
-    EXPECT_EQ(contract(), Contract()) << "umacctd knows the rule";
+    EXPECT_EQ(order(), Order()) << "umacctd knows the rule";
 }
 
 TEST_F(HookTest, ARuleByName) {
@@ -290,6 +309,136 @@ TEST_F(HookTest, ARuleByName) {
     EXPECT_EQ(run("{}"), 0) << err_;
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), id_);
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+}
+
+/// A container of some runtime's, whose cgroup and bundle lie wherever its maker put them.
+class HookNameTest : public HookTest {
+protected:
+    void place(const std::string &path, const std::string &bundle = "bundle") {
+        path_ = path;
+        id_ = sandbox_.add_cgroup(path_);
+        sandbox_.add_process(pid, path_);
+        bundle_ = bundle;
+    }
+
+    int start(const json &config = json::object()) {
+        json its = state();
+
+        sandbox_.write(bundle_ + "/config.json", config.dump());
+        its["bundle"] = (sandbox_.root() / bundle_).string();
+        return run_state(its.dump());
+    }
+
+    std::optional<Owner> kept() const { return kept_owner(Cgroups(sandbox_.proc()), path_); }
+
+    /// The files that Docker puts into each of its containers.
+    json docker_mounts(const std::string &root) const {
+        const std::string folder = (sandbox_.root() / root / "containers" / container_).string();
+
+        return {{"mounts",
+                 {{{"destination", "/proc"}, {"source", "proc"}},
+                  {{"destination", "/etc/hostname"}, {"source", folder + "/hostname"}}}}};
+    }
+
+    const std::string by_name_ = "[[rule]]\ncontainer='vllm'\nhard='2G'\n";
+    const std::string storage_ = "srv/storage/overlay-containers/";
+    std::string bundle_ = "bundle";
+    const test::RuntimeFolders folders_{sandbox_};
+};
+
+TEST_F(HookNameTest, OfAQuadletAndAnotherStorage) {
+    place("/system.slice/vllm.service/libpod-payload-" + container_,
+          storage_ + container_ + "/userdata");
+    folders_.add_stored(container_, "vllm", storage_ + "containers.json");
+    policy(by_name_);
+    EXPECT_EQ(start(), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+    ASSERT_TRUE(kept());
+    EXPECT_EQ(kept()->label(), "podman vllm");
+}
+
+TEST_F(HookNameTest, OfACgroupParentAndAnotherDataRoot) {
+    place("/batch/" + container_);
+    folders_.add_docker(container_, "vllm", "srv/docker");
+    policy(by_name_);
+    EXPECT_EQ(start(docker_mounts("srv/docker")), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+    EXPECT_EQ(kept()->label(), "docker vllm");
+}
+
+TEST_F(HookNameTest, WithALabelOfNineMegabytes) {
+    place("/docker/" + container_);
+    folders_.add_docker(container_, "vllm", "registry/vllm",
+                        {{"x", std::string(9U << 20U, 'l')}, {"y", "z"}});
+    policy(by_name_);
+    EXPECT_EQ(start(docker_mounts("var/lib/docker")), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+    EXPECT_EQ(kept()->labels, std::vector<std::string>{"y=z"});
+}
+
+TEST_F(HookNameTest, OfKubernetesByItsAnnotations) {
+    place(test::pod_slice + "/cri-containerd-" + container_ + ".scope");
+    policy("[[rule]]\ncontainer='server'\nhard='2G'\n");
+    EXPECT_EQ(start({{"annotations", test::RuntimeFolders::cri("server")}}), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+    EXPECT_EQ(kept()->full_name(), "prod/llm-0/server");
+}
+
+TEST_F(HookNameTest, ThatCannotBeFoundKeepsItFromStartingAndTheRuleIsNamed) {
+    for (const char *rule : {"container='vllm'", "image='**'", "label='tier=*'"}) {
+        place("/docker/" + container_);
+        policy(std::string("[[rule]]\nname='big'\n") + rule + "\nhard='2G'\n");
+        EXPECT_EQ(start(), 1) << rule;
+        EXPECT_TRUE(says("big, ") && says("its name cannot be found")) << err_;
+        EXPECT_TRUE(fake_.changes.empty());
+    }
+    policy("[containers]\nwithout-module='start'\n" + by_name_); // its former spelling
+    EXPECT_EQ(start(), 0) << "as the policy has it";
+    EXPECT_NE(err_, "");
+}
+
+TEST_F(HookNameTest, ThatIsNotNeededKeepsNothingFromStarting) {
+    place("/docker/" + container_);
+    policy("[[rule]]\ncgroup='/docker/*'\nhard='1G'\n" + by_name_);
+    EXPECT_EQ(start(), 0) << "the first rule decides: " << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+    policy("[[rule]]\ncgroup='/batch/**'\ncontainer='vllm'\nhard='1G'\n"
+           "[[rule]]\nunit='ollama'\nhard='1G'\n[[rule]]\npod='llm-*'\nhard='1G'\n");
+    EXPECT_EQ(start(), 0) << "none of these can be for it: " << err_;
+    policy("");
+    EXPECT_EQ(start(), 0) << err_;
+}
+
+TEST_F(HookNameTest, OfAUsersRuntimeIsNotAskedFor) {
+    place("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" + container_ +
+          ".scope");
+    policy(by_name_);
+    EXPECT_EQ(start(), 0) << "umacctd goes by the cgroup's path: " << err_;
+}
+
+TEST_F(HookNameTest, IsKeptWhereNothingIsLimited) {
+    place("/batch/" + container_);
+    folders_.add_docker(container_, "vllm", "srv/docker");
+    EXPECT_EQ(start(docker_mounts("srv/docker")), 0) << err_;
+    EXPECT_EQ(kept()->name, "vllm");
+    EXPECT_EQ(connections_, 0);
+    const Owners owners(sandbox_.root(), Cgroups(sandbox_.proc()));
+    EXPECT_EQ(owners.of(path_)->label(), "docker vllm");
+    EXPECT_FALSE(is_made_inside(path_, owners));
+    EXPECT_TRUE(is_made_inside(path_ + "/x", owners));
+    EXPECT_FALSE(Owners(sandbox_.root()).of(path_));
+}
+
+TEST_F(HookTest, APolicyOfCommentsTakesNoTimeToRead) {
+    std::string text;
+
+    // Each of its 5 MB was read once for every line: 18 s.
+    while (text.size() < 5'000'000)
+        text += "#\n";
+    policy(text);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST_F(HookTest, WhatIsAskedForOnlyLowersWhatARuleSays) {
@@ -314,7 +463,7 @@ TEST_F(HookTest, WhatIsAskedForOnlyLowersWhatARuleSays) {
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_KEEP), 512 * mib);
 }
 
-/// What a tenant may write of a limit, from nothing at all to every source at once.
+/// Returns a tenant's possible ways to write a limit, from nothing at all to every source at once.
 std::vector<std::string> raises() {
     std::vector<std::string> configs;
 
@@ -350,7 +499,7 @@ std::vector<std::string> raises() {
 }
 
 TEST_F(HookTest, NothingThatATenantWritesRaisesWhatARuleSays) {
-    for (const char *from_memory : {"", "[containers]\nfrom-memory-limit = true\n"}) {
+    for (const char *from_memory : {"", "[containers]\nfrom_memory_limit = true\n"}) {
         policy(std::string(from_memory) + "[[rule]]\ncgroup='/machine.slice/*'\nhard='4G'\n");
         for (const std::string &config : raises()) {
             fake_.changes.clear();
@@ -366,11 +515,11 @@ TEST_F(HookTest, NothingThatATenantWritesRaisesWhatARuleSays) {
 }
 
 TEST_F(HookTest, NothingThatATenantWritesRaisesTheMemoryLimit) {
-    policy("[containers]\nfrom-memory-limit = true\n");
+    policy("[containers]\nfrom_memory_limit = true\n");
     for (const std::string &config : raises()) {
         json with_limit = json::parse(config);
         fake_.changes.clear();
-        // What the administrator's LimitRange, or who runs an image, has it limited to.
+        // Limit from an administrator's LimitRange, or from whoever runs an image.
         with_limit["linux"] = {{"resources", {{"memory", {{"limit", 4 * gib}}}}}};
         if (run(with_limit.dump()) != 0) {
             EXPECT_TRUE(fake_.changes.empty()) << "it didn't start: " << config;
@@ -407,11 +556,11 @@ TEST_F(HookTest, TheMemoryLimitWhereNoRuleSaysAnother) {
 
     EXPECT_EQ(run(limited), 0);
     EXPECT_TRUE(fake_.changes.empty());
-    policy("[containers]\nfrom-memory-limit = true\n");
+    policy("[containers]\nfrom_memory_limit = true\n");
     EXPECT_EQ(run(limited), 0);
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 64 * mib);
-    EXPECT_EQ(contract().memory_limit, 64 * mib);
-    policy("[containers]\nfrom-memory-limit = true\n[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    EXPECT_EQ(order().memory_limit, 64 * mib);
+    policy("[containers]\nfrom_memory_limit = true\n[[rule]]\ncgroup='/**'\nhard='1G'\n");
     EXPECT_EQ(run(limited), 0);
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
 }
@@ -422,13 +571,12 @@ TEST_F(HookTest, WithoutTheModuleItMayNotStart) {
     EXPECT_TRUE(says("umacct-hook: container aaaaaaaaaaaa: it may not start without its limits: "
                      "the umacct kernel module is not loaded; load it"))
         << err_;
-    policy("[containers]\nwithout-module = 'refuse'\n");
+    policy("[containers]\nwithout_module = 'refuse'\n");
     EXPECT_EQ(run(hard_40g), 1);
-    policy("[containers]\nwithout-module = 'start'\n");
+    policy("[containers]\nwithout_module = 'start'\n");
     EXPECT_EQ(run(hard_40g), 0);
     EXPECT_TRUE(says("it starts without its limits, as the policy has it")) << err_;
-    EXPECT_EQ(contract(), (Contract{.asked = {.hard = 40 * gib}}))
-        << "for a module that comes later";
+    EXPECT_EQ(order(), (Order{.asked = {.hard = 40 * gib}})) << "for a module that comes later";
     policy("[[rule]]\ncgroup='/**'\nhard='1G'\n");
     EXPECT_EQ(run("{}"), 1) << "a rule's limit is one, too";
 }
@@ -439,7 +587,7 @@ TEST_F(HookTest, NorWhereNothingEnforcesIt) {
     EXPECT_TRUE(says("nothing enforces its limits: 999.1 is not known")) << err_;
     fake_.enforcement = {UMACCT_DRIVER_HOOKED, "kprobes are switched off"};
     EXPECT_EQ(run(hard_40g), 1);
-    policy("[containers]\nwithout-module = 'start'\n");
+    policy("[containers]\nwithout_module = 'start'\n");
     EXPECT_EQ(run(hard_40g), 0);
     policy("");
     fake_.enforcement = {UMACCT_DRIVER_ABSENT, "this holds from the moment it is loaded"};
@@ -447,7 +595,7 @@ TEST_F(HookTest, NorWhereNothingEnforcesIt) {
 }
 
 TEST_F(HookTest, WhatTheModuleRefusesIsNoReasonToStart) {
-    policy("[containers]\nwithout-module = 'start'\n");
+    policy("[containers]\nwithout_module = 'start'\n");
     fake_.refuse_with = EOPNOTSUPP;
     EXPECT_EQ(run(hard_40g), 1);
     EXPECT_TRUE(says("the fake module refuses")) << err_;
@@ -462,7 +610,7 @@ TEST_F(HookTest, ARuntimeOfAUsers) {
 }
 
 TEST_F(HookTest, ABrokenPolicyIsNotNone) {
-    policy("[containers]\nwithout-module = 'perhaps'\n");
+    policy("[containers]\nwithout_module = 'perhaps'\n");
     EXPECT_EQ(run(hard_40g), 1);
     EXPECT_TRUE(says("neither 'refuse' nor 'start'")) << err_;
     sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml",
@@ -479,6 +627,51 @@ TEST_F(HookTest, APolicyThatUmacctdRefusedIsNotInForce) {
     const test::RunningDaemon daemon(sandbox_.root());
     EXPECT_EQ(run("{}"), 0) << err_;
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
+TEST_F(HookTest, APolicyThatUmacctdCouldNotKeepIsInForce) {
+    policy("[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml",
+                   "[[rule]]\ncgroup='/**'\nhard='2G'\n");
+    sandbox_.write("run/umacctd/policy-not-kept", "");
+    const test::RunningDaemon daemon(sandbox_.root());
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+    policy("");
+    fake_.changes.clear();
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib) << "what is missing is refused";
+}
+
+TEST_F(HookTest, APolicyThatUmacctdWouldRefuseIsNotInForceWithoutIt) {
+    policy("");
+    sandbox_.write("var/lib/umacctd/policy/0000-umacct.toml",
+                   "[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), gib);
+}
+
+TEST_F(HookTest, ARuleThatUmacctdTakesMeanwhileHolds) {
+    const test::RunningDaemon daemon(sandbox_.root());
+
+    umacctd_takes("[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    on_connect_ = [&] { umacctd_takes("[[rule]]\ncgroup='/**'\nhard='2G'\n"); };
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_EQ(set(UMACCT_A_ACCOUNT_HARD), 2 * gib);
+    EXPECT_EQ(fake_.changes.size(), 1U) << "the one before is not set";
+
+    fake_.changes.clear();
+    on_connect_ = [&] { umacctd_takes("# none\n"); };
+    EXPECT_EQ(run("{}"), 0) << err_;
+    EXPECT_TRUE(fake_.changes.empty()) << "nor one that is taken away";
+}
+
+TEST_F(HookTest, APolicyThatIsBrokenMeanwhileKeepsItFromStarting) {
+    policy("[[rule]]\ncgroup='/**'\nhard='1G'\n");
+    on_connect_ = [&] { umacctd_takes("[[rule]]\nhrad='1G'\n"); };
+    EXPECT_EQ(run("{}"), 1);
+    EXPECT_TRUE(says("a rule has no 'hrad'")) << err_;
+    EXPECT_TRUE(fake_.changes.empty());
 }
 
 TEST_F(HookTest, TheContainersCgroupIsAboveTheRuntimesOwnInIt) {
@@ -538,7 +731,7 @@ TEST_F(HookTest, ACgroupThatIsMadeAnewIsAnother) {
     };
     EXPECT_EQ(run(hard_40g), 0) << err_;
     EXPECT_EQ(set(UMACCT_A_ACCOUNT_ID), anew);
-    EXPECT_EQ(contract().asked.hard, 40 * gib);
+    EXPECT_EQ(order().asked.hard, 40 * gib);
 }
 
 TEST_F(HookTest, AStateThatIsNone) {

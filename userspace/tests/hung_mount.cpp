@@ -143,7 +143,7 @@ HungMount::HungMount(const std::filesystem::path &place) {
 }
 
 HungMount::~HungMount() {
-    // With its server's end, the mount answers with an error.
+    // The mount answers with an error once its server has ended.
     kill(server_, SIGKILL);
     waitpid(server_, nullptr, 0);
 }

@@ -11,7 +11,7 @@ namespace umacct::test {
 
 class HungMount {
 public:
-    /// In a mount namespace of its own.
+    /// Mounts it in a new mount namespace.
     explicit HungMount(const std::filesystem::path &place);
     HungMount(const HungMount &) = delete;
     HungMount &operator=(const HungMount &) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "oci_hook/inject.h"
+#include "lib/containers/inject.h"
 
 #include <filesystem>
 #include <string>
@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/error.h"
+#include "oci_hook/runtime_call.h"
 
 namespace umacct::oci_hook {
 namespace {
 
+using containers::with_hook;
 using nlohmann::json;
 
 constexpr const char *hook = "/usr/lib/umacct/umacct-hook";

@@ -58,8 +58,10 @@ TEST(JsonOutput, IsTheSameWithoutADocument) {
     client.comm = "größe";
     client.path = "/docker/" + std::string(64, 'a');
     text.clear();
-    append_json(text, owners, client);
-    EXPECT_EQ(text, json_text(to_json(owners, client)));
+    const ProcessMemory memory{.total = 5, .swap = {}};
+    append_json(text, owners, client, memory);
+    EXPECT_EQ(text, json_text(to_json(owners, client, memory)));
+    EXPECT_TRUE(text.ends_with("\"total_bytes\":5,\"swap_bytes\":null}")) << text;
     EXPECT_NE(text.find(R"("kind":"container")"), std::string::npos);
 }
 

@@ -29,11 +29,11 @@
 #include "kubernetes/devices.h"
 #include "kubernetes/node.h"
 #include "kubernetes/service.h"
+#include "lib/containers/runtimes.h"
 #include "lib/error.h"
 #include "lib/host/file_descriptor.h"
 #include "tests/fake_module.h"
 #include "tests/sandbox.h"
-#include "tool/containers/runtimes.h"
 
 namespace umacct::kubernetes {
 namespace {
@@ -100,7 +100,7 @@ public:
         return came_.wait_for(lock, patience, [&] { return requests_.size() >= registrations; });
     }
 
-    /// To the plugin that registered last.
+    /// Asks the plugin that registered last.
     std::unique_ptr<v1beta1::DevicePlugin::Stub> plugin() {
         grpc::ChannelArguments arguments;
 
@@ -196,8 +196,10 @@ TEST(Devices, OfASparkTheyFitIntoAMessage) {
     EXPECT_NO_THROW(check_size(spark));
     EXPECT_EQ(list_of(spark).ByteSizeLong(), 2'379'258U);
     EXPECT_EQ(list_of(ill).ByteSizeLong(), 2'641'402U);
-    EXPECT_NO_THROW(check_size({.memory = 200 * gib})) << "as the manual says";
-    EXPECT_THROW(check_size({.memory = 201 * gib}), Error);
+    EXPECT_NO_THROW(check_size({.memory = 146 * gib})) << "as the manual says";
+    EXPECT_THROW(check_size({.memory = 147 * gib}), Error);
+    ill.memory = 146 * gib;
+    EXPECT_LE(list_of(ill).ByteSizeLong(), largest_message) << "the plugin's own list is shorter";
 }
 
 TEST(Devices, MoreThanAMessageHoldsAreRefused) {
@@ -285,7 +287,7 @@ protected:
         return sandbox_.root() / "run/containerd/containerd.sock";
     }
 
-    /// What "umacct setup containerd" does.
+    /// Does what "umacct setup containerd" does.
     void set_up() const {
         const auto &containerd = *containers::find_runtime("containerd");
 
@@ -300,7 +302,7 @@ protected:
         fs::permissions(sandbox_.root() / "usr/bin/ctr", fs::perms(0755));
     }
 
-    /// Its socket is as old as if it had started so long after its files were changed last.
+    /// Sets its socket's age: it started that long after the last change of its files.
     void start_containerd(std::chrono::seconds after) const {
         auto changed = std::max(fs::last_write_time(record()), fs::last_write_time(settings()));
 
@@ -378,7 +380,7 @@ TEST_F(KubernetesTest, SurvivesKubeletsRestarts) {
         const auto stub = kubelet.plugin();
         EXPECT_EQ(Watch(*stub).next()->devices_size(), 2);
     }
-    // Faster than anybody looks.
+    // Faster than the interval of looks.
     kubelet.stop();
     kubelet.start();
     keep(registered);
@@ -488,7 +490,7 @@ TEST_F(KubernetesTest, ItsEndEndsWatchingAndLeavesNoSocket) {
     registered.emplace(plugin, folder_);
     keep(*registered);
     EXPECT_TRUE(fs::is_socket(own()));
-    // What another put there since is that one's.
+    // A file that another put there since is left alone.
     fs::remove(own());
     sandbox_.write(own(), "another's");
     registered.reset();
@@ -563,7 +565,16 @@ TEST_F(KubernetesTest, ANodeOffersNothingBeforeContainerdHasTheHook) {
     start_containerd(1s);
     EXPECT_EQ(why(), "") << "what an administrator adds is no harm";
 
-    // What containerd reads from then on lacks the hook, though it is there now.
+    // The clock was a day ahead when it was set up.
+    for (const fs::path &file : {record(), settings()})
+        fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::hours(24));
+    sandbox_.write(containerd_socket(), "");
+    EXPECT_TRUE(says("dated later than now"));
+    set_up();
+    start_containerd(1s);
+    EXPECT_EQ(why(), "");
+
+    // The file that containerd reads from then on lacks the hook, though it is there now.
     sandbox_.write(settings(), "version = 2\n");
     start_containerd(1s);
     EXPECT_TRUE(says("/etc/containerd/config.toml is not as umacct-hook needs it"));
@@ -573,7 +584,7 @@ TEST_F(KubernetesTest, ANodeOffersNothingBeforeContainerdHasTheHook) {
     start_containerd(1s);
     EXPECT_EQ(why(), "");
 
-    // As nvidia-ctk writes one.
+    // A file as nvidia-ctk writes it.
     sandbox_.write(settings(), "imports = ['/etc/containerd/conf.d/*.toml']\n" + text);
     start_containerd(1s);
     EXPECT_EQ(why(), "");
@@ -583,7 +594,8 @@ TEST_F(KubernetesTest, ANodeOffersNothingBeforeContainerdHasTheHook) {
     EXPECT_TRUE(says("/etc/containerd/conf.d/99-nvidia.toml is not"));
     fs::remove_all(sandbox_.root() / "etc/containerd/conf.d");
 
-    for (const char *file : {"etc/containerd/umacct-base.json", "etc/cdi/umacct-memory.json"}) {
+    for (const char *file : {"etc/containerd/umacct-base.json", "etc/cdi/umacct-memory.json",
+                             "etc/cdi/umacct-allocated.json"}) {
         const std::string whole = text_of(sandbox_.root() / file);
         const auto time = fs::last_write_time(sandbox_.root() / file);
 
@@ -631,7 +643,7 @@ TEST_F(KubernetesTest, ANodeOffersItsMemoryThoughOneOfItsRuntimesIsGone) {
     }
 }
 
-/// In the plugin's container the node's files are below another folder than where they were made.
+/// The node's files are below another folder in the plugin's container.
 TEST_F(KubernetesTest, TheNodesFilesAreReadBelowItsRoot) {
     install();
     set_up();
@@ -662,6 +674,28 @@ TEST_F(KubernetesTest, CrioReadsItsFilesAtItsStartToo) {
     EXPECT_EQ(why_no_hook(sandbox_.root()), "");
     sandbox_.write("etc/crio/crio.conf.d/90-umacct.conf", "");
     EXPECT_NE(why_no_hook(sandbox_.root()).find("90-umacct.conf is not"), std::string::npos);
+}
+
+TEST_F(KubernetesTest, TheContainerdOfK3sHasASocketElsewhere) {
+    const auto &k3s = *containers::find_runtime("k3s");
+    const std::string folder = "var/lib/rancher/k3s/agent/etc/containerd/";
+    const fs::path at = sandbox_.root() / "run/k3s/containerd/containerd.sock";
+    const fs::path made = sandbox_.root() / folder / "config-v3.toml.d/99-umacct.toml";
+
+    install();
+    sandbox_.write(folder + "config.toml",
+                   "version = 3\nimports = ['/" + folder + "config-v3.toml.d/*.toml']\n");
+    fs::create_directories(sandbox_.root() / "usr/local/bin");
+    sandbox_.write("usr/local/bin/k3s", "#!/bin/sh\necho '{\"process\": {}, \"linux\": {}}'\n");
+    fs::permissions(sandbox_.root() / "usr/local/bin/k3s", fs::perms(0755));
+    containers::set_up(k3s, sandbox_.root(),
+                       containers::to_set_up(k3s, {.root = sandbox_.root(), .memory = gib}));
+    EXPECT_NE(why_no_hook(sandbox_.root()).find("k3s does not run"), std::string::npos);
+    sandbox_.write(at, "");
+    fs::last_write_time(at, fs::last_write_time(made) - 1s);
+    EXPECT_NE(why_no_hook(sandbox_.root()).find("systemctl try-restart 'k3s*'"), std::string::npos);
+    fs::last_write_time(at, fs::last_write_time(made) + 1s);
+    EXPECT_EQ(why_no_hook(sandbox_.root()), "");
 }
 
 TEST_F(KubernetesTest, TheProgramRegistersAndEndsBySigterm) {

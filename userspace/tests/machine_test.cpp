@@ -98,6 +98,60 @@ TEST(Machine, TheModuleKnowsMoreOfTheMemoryControllerThanADirectory) {
     EXPECT_EQ(memory_controller(cgroups, account).max, 300U);
 }
 
+TEST(Machine, TotalHasNothingTwiceAndNoCache) {
+    const test::Sandbox sandbox;
+    const Cgroups cgroups(sandbox.proc());
+    const Files files{.total = true, .pressure = false};
+    Account account;
+
+    account.path = "/a";
+    account.usage = 700;
+    account.charged = 200;
+    sandbox.add_cgroup("/a");
+    EXPECT_EQ(memory_controller(cgroups, account, files).total, 700U)
+        << "without the controller, the driver's";
+    account.memory_current = 1000;
+    sandbox.write(sandbox.cgroup_mount() / "a/memory.stat",
+                  "anon 500\nfile 130\nshmem 10\nactive_file 40\ninactive_file 50\n"
+                  "unevictable 30\nslab_reclaimable 5\nslab 9\n");
+    sandbox.write(sandbox.cgroup_mount() / "a/memory.swap.current", "300\n");
+    const MemoryController memory = memory_controller(cgroups, account, files);
+    EXPECT_EQ(memory.total, 500U + 1000 - 95);
+    EXPECT_EQ(memory.cache, 95U) << "what is locked or shared does not come back by itself";
+    EXPECT_EQ(memory.swap, 300U);
+    EXPECT_FALSE(memory_controller(cgroups, account).total) << "unless it is asked for";
+    account.path = "/";
+    account.memory_current.reset();
+    EXPECT_FALSE(memory_controller(cgroups, account, files).total) << "the machine's is another";
+}
+
+TEST(Machine, TotalOfAProcessIsOfThatProcess) {
+    const test::Sandbox sandbox;
+    Client client;
+
+    client.pid = 7;
+    client.usage = 1 << 20;
+    client.start_time_ns = 5'000'000'000;
+    EXPECT_EQ(process_memory(sandbox.proc(), client).total, client.usage) << "it is gone";
+    sandbox.add_process(7, "/a");
+    sandbox.write("proc/7/stat", "7 (a) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0 "
+                                 "0 0 0 0 0\n");
+    sandbox.write("proc/7/status", "Name:\ta\nVmPTE:\t 16 kB\nVmSwap:\t 4 kB\n"
+                                   "RssAnon:\t 100 kB\nRssFile:\t 50 kB\nRssShmem:\t 8 kB\n");
+    EXPECT_EQ(process_memory(sandbox.proc(), client).total, (1024U + 124) * 1024);
+    EXPECT_EQ(process_memory(sandbox.proc(), client).swap, 4096U);
+    sandbox.write("sys/module/nvidia/version", "610.57.04\n");
+    EXPECT_EQ(process_memory(sandbox.proc(), client).total, (1024U + 124) * 1024);
+    client.managed = client.usage - 4096;
+    sandbox.write("sys/module/nvidia/version", "615.71.09\n");
+    EXPECT_EQ(process_memory(sandbox.proc(), client).total, (1024U + 120) * 1024)
+        << "the driver has counted its pages there, too";
+    client.start_time_ns = 6'000'000'000;
+    EXPECT_EQ(process_memory(sandbox.proc(), client).total, client.usage)
+        << "another has its pid now";
+    EXPECT_FALSE(process_memory(sandbox.proc(), client).swap);
+}
+
 TEST(Machine, PressureIsReadWhereItIsAskedFor) {
     const test::Sandbox sandbox;
     const Machine machine(sandbox.proc(), sandbox.proc().parent_path());
@@ -107,11 +161,12 @@ TEST(Machine, PressureIsReadWhereItIsAskedFor) {
 
     account.path = "/a";
     sandbox.add_cgroup("/a");
-    EXPECT_FALSE(memory_and_pressure(machine.cgroups(), account).pressure);
+    const Files files{.total = false, .pressure = true};
+    EXPECT_FALSE(memory_controller(machine.cgroups(), account, files).pressure);
     EXPECT_FALSE(machine.pressure());
     sandbox.write(sandbox.cgroup_mount() / "a/memory.pressure", text);
     sandbox.write("proc/pressure/memory", text);
-    EXPECT_EQ(memory_and_pressure(machine.cgroups(), account).pressure->some.avg10, 7.5);
+    EXPECT_EQ(memory_controller(machine.cgroups(), account, files).pressure->some.avg10, 7.5);
     EXPECT_FALSE(memory_controller(machine.cgroups(), account).pressure);
     EXPECT_EQ(machine.pressure()->full.total_us, 3U);
 }

@@ -32,7 +32,7 @@ same() { # WHAT PAGE [VERB]
 	diff <(explained "$page") <(parsed "$@") >&2 || fail "$what: the page (<) and the tool (>) differ"
 }
 
-verbs=$("$umacct" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z]*\)  .*/\1/p' | sort)
+verbs=$("$umacct" --help | sed -n '/^See:/,/^TARGET/s/^  \([a-z]*\)  .*/\1/p' | sort)
 [[ $(wc -w <<<"$verbs") -gt 5 ]] || fail "the help names no verbs"
 diff <(basename -s .1 "$man"/umacct-*.1 | sed 's/umacct-//') <(echo "$verbs") >&2 ||
 	fail "the pages (<) and the verbs (>) differ"

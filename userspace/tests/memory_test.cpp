@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What is free for the driver, what could be, and what is done about it.
+/// Free memory for the driver, memory that could be free, and making it so.
 #include <fstream>
 #include <span>
 #include <sstream>
@@ -38,7 +38,7 @@ struct Procfs {
     std::uint64_t file = 0;
     std::uint64_t small = 2; ///< free blocks of 2 MiB
     std::uint64_t large = 0; ///< and of 4
-    std::string types;       ///< of pagetypeinfo
+    std::string types;       ///< lines of pagetypeinfo
 
     Zones zones() const {
         std::istringstream zoneinfo(
@@ -69,7 +69,7 @@ struct Procfs {
     }
 };
 
-/// So many free blocks of 2 MiB, and pages in smaller ones.
+/// Makes that many free blocks of 2 MiB, and pages in smaller ones.
 Zones zones_with(std::uint64_t blocks, std::uint64_t pages, std::uint64_t file = 0) {
     // A hundredth of 2000 pages is kept.
     const Procfs machine{
@@ -100,7 +100,7 @@ TEST(Zones, OnlyWhatTheDriverMayTake) {
     EXPECT_EQ(zones.sum(&Zone::in_cpu_lists), 7U);
     EXPECT_EQ(zones.sum(&Zone::low), 120U);
     EXPECT_EQ(zones.largest_order(), 10U);
-    // Of two blocks and five that are twice as large, the two largest are for devices, and
+    // The two largest of two blocks and five twice as large are for devices, and
     // one that the rest of a block might be in.
     EXPECT_EQ(zones.usable_blocks(order), 2 + 2 * (5 - 3));
 }
@@ -223,7 +223,7 @@ Survey survey_with(std::uint64_t reclaimable, std::uint64_t movable, std::uint64
     return survey;
 }
 
-/// For 16 blocks, and two for what the driver writes down.
+/// Room for 16 blocks, and two for the driver's metadata.
 Preflight ask(const Zones &zones, const std::optional<Survey> &survey,
               const std::vector<Bound> &bounds = {}) {
     return preflight(16 * block, block, zones, survey, bounds);
@@ -354,7 +354,7 @@ TEST(Refill, AsLongAsItGetsFurther) {
     EXPECT_EQ(bytes, (8 + 4 + 2 + 2 + 16) * block);
 }
 
-/// As it was seen: of what lay in pieces, the first sixth had no whole block.
+/// A real case: the first sixth of fragmented memory had no whole block.
 TEST(Refill, TheLastBlockIsWorthSomePageCache) {
     Refill refill(need_of(800 * block, block));
     std::uint64_t bytes = 0;

@@ -252,6 +252,12 @@ TEST(Connection, AsksAnotherWhereTheModuleIsNotLoaded) {
     EXPECT_THROW(Connection(missing, otherwise).loaded(), Error);
     EXPECT_THROW(Connection(missing).module(), Error);
     EXPECT_THROW(Connection(refused, otherwise).module(), Error);
+    try {
+        Connection(missing, [] { return std::unique_ptr<Transport>(); }).module();
+        ADD_FAILURE() << "nothing answers";
+    } catch (const Error &error) {
+        EXPECT_NE(error.hint().find("'umacct setup observer on' counts"), std::string::npos);
+    }
 }
 
 TEST(StandIn, AnswersUntilTheModuleIsThere) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the tool does with the names that runtimes gave.
+/// The tool and names from runtimes.
 #include <gtest/gtest.h>
 
 #include "tests/runtime_folders.h"
@@ -34,7 +34,7 @@ protected:
         add_account("/default/web", 50);
     }
 
-    /// An account for each cgroup, with so many MiB.
+    /// Makes an account for each cgroup, with that many MiB.
     void add_account(const std::string &path, std::uint64_t mib) {
         Account account;
 

@@ -21,7 +21,7 @@
 namespace umacct {
 namespace {
 
-/// From now on socket(AF_NETLINK) fails with that errno; with EAFNOSUPPORT, as below systemd's
+/// Makes socket(AF_NETLINK) fail with that errno; with EAFNOSUPPORT, as below systemd's
 /// RestrictAddressFamilies.
 bool refuse_netlink(int code) {
     constexpr auto load = BPF_LD | BPF_W | BPF_ABS;
@@ -37,7 +37,7 @@ bool refuse_netlink(int code) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// What the tool is told where a netlink socket can't be had.
+/// The error for a missing netlink socket.
 std::string told_of(int code) {
     return answer_of_child(
                [code]() -> std::string {

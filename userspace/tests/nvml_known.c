@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * For nvml_test.cpp, in place of nvml/known.c: what umacct knows is in the environment.
+ * Stands in for nvml/known.c in nvml_test.cpp: umacct's figures are in the environment.
  * KNOWN_TOTAL, KNOWN_FREE and KNOWN_MACHINE are bytes; KNOWN_PROCESSES is "PID=BYTES", with
  * commas between them. Where a variable isn't set, umacct isn't there.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// How programs come to the library with NVML's soname: umacct nvml, umacct setup nvml, and
+/// How programs come to the library with NVML's soname: umacct run --nvml, umacct setup nvml, and
 /// what the doctor says of those that don't.
 #include <cstdlib>
 #include <filesystem>
@@ -167,8 +167,8 @@ TEST_F(NvmlPlace, TheRealOneIsFoundWherePackagesAndPeoplePutIt) {
 }
 
 TEST_F(NvmlPlace, ACommandIsRequiredAndMustBeThere) {
-    EXPECT_EQ(run({"nvml"}).code, 125);
-    const test::Ran ran = run({"nvml", "--", "/no/such/program"});
+    EXPECT_EQ(run({"run", "--nvml"}).code, 125);
+    const test::Ran ran = run({"run", "--nvml", "--", "/no/such/program"});
     EXPECT_EQ(ran.code, 127);
     EXPECT_NE(ran.err.find("/no/such/program: No such file"), std::string::npos);
     EXPECT_EQ(text("run/umacct/nvml/libnvidia-ml.so.1"), "ours") << "a place of the caller's own";

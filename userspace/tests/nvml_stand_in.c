@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * For the tests: the real library's place, on a machine with one GPU that isn't there. As a
+ * Stands in for the real library in tests, on a machine with one GPU that isn't there. As a
  * GB10's it doesn't support memory, and lists processes without their bytes. What else it may
  * say is in the environment:
  *
@@ -24,7 +24,7 @@ enum {
 	INVALID_ARGUMENT = 2,
 };
 
-/* As nvmlPciInfo_t. */
+/* Layout of nvmlPciInfo_t. */
 struct pci_info {
 	char bus_id_legacy[16];
 	unsigned int domain, bus, device, device_id, subsystem_id;
@@ -180,7 +180,7 @@ NVML_EXPORT int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device,
 	return result;
 }
 
-/* Of all versions alike: each begins with these two. */
+/* All versions begin with these two. */
 static int list(const char *variable, struct nvml_device *device, unsigned int *count,
 		void *processes, size_t size)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /// The library with NVML's soname, over a real one that answers as a GB10's does; and what it
 /// makes of the module's answers.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -8,8 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -68,7 +72,7 @@ protected:
         setenv(variable, std::to_string(value).c_str(), 1);
     }
 
-    /// What umacct knows.
+    /// umacct's figures.
     static void knows(std::uint64_t total, std::uint64_t free, const char *processes = "") {
         set("KNOWN_TOTAL", total);
         set("KNOWN_FREE", free);
@@ -95,7 +99,7 @@ protected:
         return static_cast<long long>(memory.total);
     }
 
-    /// As clients ask: how many first, then for so many.
+    /// Asks as clients do: for the number first, then for that many.
     template <class Entry>
     Processes list(const std::string &name) {
         auto *ask = function<nvml_list_function>(name.c_str());
@@ -119,7 +123,7 @@ protected:
         return found;
     }
 
-    /// By all versions, which must agree.
+    /// Asks by all versions, which must agree.
     Processes processes(const std::string &mode, unsigned number) {
         const std::string name = "nvmlDeviceGet" + mode + "RunningProcesses";
         Processes found = list<nvml_process>(name);
@@ -247,6 +251,18 @@ TEST_F(Nvml, WhatMakesNoSenseIsForTheRealOne) {
               2);
 }
 
+TEST(NvmlLibrary, LoadsWithTheCLibraryOfOlderImages) {
+    std::ifstream file(UMACCT_NVML_INSTALLED, std::ios::binary);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string_view prefix = "GLIBC_2.";
+    int newest = 0;
+
+    for (auto at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 1))
+        newest = std::max(newest, std::atoi(text.c_str() + at + prefix.size()));
+    EXPECT_GT(newest, 0);
+    EXPECT_LE(newest, 17) << "as of 2012";
+}
+
 TEST_F(Nvml, ThreadsAndForks) {
     std::atomic<int> wrong = 0;
     std::vector<std::thread> threads;
@@ -344,7 +360,7 @@ struct FakeAnswers {
 
 FakeAnswers *answers = nullptr;
 
-/// What the module doesn't tell a tenant.
+/// Figures that the module hides from a tenant.
 Payload without(const Payload &attributes, std::uint16_t type) {
     Payload kept;
     std::size_t at = 0;
@@ -394,7 +410,7 @@ protected:
                                            line("CmaFree", 5 * gib));
     }
 
-    /// Of the cgroup of that path; its id.
+    /// Adds an account for the cgroup of that path; returns its id.
     std::uint64_t account(const std::string &path, std::uint64_t usage, std::uint64_t hard,
                           std::uint64_t effective, std::uint64_t effective_id = 0) {
         struct stat file {};
@@ -465,7 +481,7 @@ TEST_F(NvmlKnown, MemoryWithinLimits) {
     account("/pod/container", 10 * gib, 15 * gib, 15 * gib);
     expect(15 * gib, 5 * gib);
     account("/", 116 * gib, 118 * gib, 118 * gib);
-    expect(15 * gib, 2 * gib); // what binds least in total may leave least
+    expect(15 * gib, 2 * gib); // the highest limit may leave least
     account("/pod", 60 * gib, 50 * gib, 50 * gib);
     expect(15 * gib, 0); // held before the limit was set
 }
@@ -507,8 +523,8 @@ TEST_F(NvmlKnown, ProcessesAreThoseThatLiveAndHold) {
 
     client(7, 5 * mib);
     client(8, 6 * mib);
-    client(7, 1 * mib); // for another account
-    client(0, 9 * mib); // of another pid namespace
+    client(7, 1 * mib); // memory in another account
+    client(0, 9 * mib); // pid of another namespace
     client(9, 9 * mib, true);
     client(10, 0);
     for (std::uint32_t pid = 100; pid < 200; ++pid)
@@ -539,7 +555,7 @@ TEST(NvmlAttribute, OnesThatAreCutOffAreNone) {
 } // namespace
 } // namespace umacct
 
-// In place of nvml/ask.c.
+// Stands in for nvml/ask.c.
 
 int ask_open(ask * /*ask*/) {
     return umacct::answers == nullptr ? -ENOENT : 0;

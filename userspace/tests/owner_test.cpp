@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{"/tripod", nullptr, "", OwnerKind::unit},
         Recorded{"/user.slice/user-1000.slice/user@1000.service/app.slice/app-a.slice/a.service",
                  "systemd", "a.service", OwnerKind::unit},
-        // Of other systems' service managers, and of tenants that call a folder so.
+        // Folders of other systems' service managers, and of tenants that name one so.
         Recorded{"/lxc.payload.t/system.slice/ollama.service", nullptr, "", OwnerKind::unit},
         Recorded{"/lxc/t/system.slice/ollama.service", nullptr, "", OwnerKind::unit},
         Recorded{"/lxc.payload.t.slice/ollama.service", nullptr, "", OwnerKind::unit},

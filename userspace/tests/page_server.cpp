@@ -8,7 +8,8 @@
 ///
 /// It ends with its input.
 ///
-/// page_server top: "umacct top" of that machine, whose figures change each second.
+/// page_server top: "umacct top" of that machine, whose figures change each second; page_server
+/// summary: "umacct".
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -44,6 +45,11 @@ namespace {
 
 constexpr std::int64_t second = 1000;
 
+/// Seconds after this start of the machine, of two hours: each event is of what the figures are
+/// then.
+constexpr int refused_at = 6300;
+constexpr int guard_at = 6600;
+
 std::int64_t now_ms() {
     timespec now{};
 
@@ -51,10 +57,10 @@ std::int64_t now_ms() {
     return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
-/// What is there on every such machine.
+/// Files of every such machine.
 struct Known {
     const char *path = "";
-    std::uint64_t id = 0; ///< as the history has it, which numbers them from 101 on
+    std::uint64_t id = 0; ///< number in the history, from 101 on
     std::optional<std::size_t> parent;
     std::uint32_t level = 0;
     std::uint64_t usage = 0; ///< its own, as at the end of the history
@@ -104,11 +110,15 @@ public:
             hold(i, of_many ? ((i * 7919 + ticks_ * 104729) % 997 + 1) * 4096
                             : known.at(i).usage + known.at(i).usage / gib * ticks_ * 12345);
         }
+        // The kernel counts in memory.current what is charged.
+        for (Account &account : fake_.accounts)
+            account.memory_current = account.charged + (account.id % 100) * mib;
         fake_.status.usage = fake_.accounts[0].usage;
         fake_.status.charged = fake_.accounts[0].charged;
         fake_.status.driver_usage = 512 * mib + ticks_ * mib;
         fake_.status.accounts = static_cast<std::uint32_t>(fake_.accounts.size());
         const std::uint64_t left = 110 * gib - fake_.status.usage - ticks_ * mib;
+        fake_.status.available = left + 6 * gib;
         sandbox_.write("proc/meminfo",
                        fmt::format("MemTotal:       {} kB\nMemFree:         {} kB\n"
                                    "MemAvailable:    {} kB\nBuffers:            1024 kB\n"
@@ -121,10 +131,8 @@ public:
                                    8 * gib >> 10U, 6 * gib >> 10U));
     }
 
-    /// "umacct top" in this process's terminal.
-    int run_top() {
-        const std::array words{"umacct", "top"};
-
+    /// The tool in this process's terminal.
+    int run_here(const std::vector<const char *> &words) {
         return tool::run_tool(
             static_cast<int>(words.size()), words.data(),
             {.connect = [this] { return std::make_unique<Ticking>(*this); },
@@ -198,12 +206,11 @@ private:
         if (parent)
             account.parent_id = fake_.accounts.at(*parent).id;
         account.level = level;
-        account.memory_current = (account.id % 100) * mib;
         fake_.accounts.push_back(account);
         parents_.push_back(parent);
     }
 
-    /// In itself; half of it charged where its number is odd.
+    /// Its own memory; half of it charged if its number is odd.
     void hold(std::size_t index, std::uint64_t bytes) {
         const std::uint64_t charged = index % 2 == 1 ? bytes / 2 : 0;
 
@@ -250,7 +257,6 @@ private:
         story.account("/models/llama")[Holding::driver] = 18 * gib;
         story.account("/system.slice/ollama.service")[Holding::driver] = 6 * gib;
         story.sample.machine[Figure::driver] = 512 * mib;
-        story.sample.machine[Figure::cached] = 8 * gib;
         story.sample.machine[Figure::reserve] = 4 * gib;
         int at = 0;
         const auto wave = [&] {
@@ -258,20 +264,31 @@ private:
             history::Holdings &vllm = story.account("/models/vllm");
             history::Holdings &llama = story.account("/models/llama");
             history::Holdings &ollama = story.account("/system.slice/ollama.service");
-            vllm[Holding::driver] = (10 + static_cast<std::uint64_t>(at / 90) % 50) * gib;
-            llama[Holding::driver] = (18 - static_cast<std::uint64_t>(at / 600) % 9) * gib;
-            ollama[Holding::driver] = at % 1500 < 700 ? 22 * gib : 6 * gib;
+            // Grows to its limit, and is started anew.
+            vllm[Holding::driver] = (10 + static_cast<std::uint64_t>(at) * 50 / refused_at) * gib;
+            vllm[Holding::driver] =
+                at > refused_at + 700 ? 10 * gib : std::min(vllm[Holding::driver], 60 * gib);
             vllm[Holding::hard] = 60 * gib;
+            llama[Holding::driver] = (18 - static_cast<std::uint64_t>(at / 600) % 9) * gib;
+            // Takes what is left, until the guard freezes it; it ends soon after.
+            if (at > guard_at - 60 && at <= guard_at + 90) {
+                const auto taking = static_cast<std::uint64_t>(std::min(at - guard_at, 0) + 60);
+
+                llama[Holding::driver] = (17 + taking * 17 / 60) * gib;
+            }
+            ollama[Holding::driver] = at % 1500 < 700 ? 22 * gib : 6 * gib;
             // The last minute is what "top" begins with.
             if (at > 7140)
                 vllm[Holding::driver] = 40 * gib - static_cast<std::uint64_t>(7200 - at) * gib / 2;
-            story.set_available(118 * gib - vllm[Holding::driver] - llama[Holding::driver] -
-                                ollama[Holding::driver]);
-            story.sample.machine[Figure::free] -= 9 * gib;
+            const std::uint64_t left = 118 * gib - vllm[Holding::driver] - llama[Holding::driver] -
+                                       ollama[Holding::driver];
+            story.set_available(left);
+            story.sample.machine[Figure::free] = left - std::min(left, 9 * gib);
+            story.sample.machine[Figure::cached] = std::min(left, 9 * gib) - gib;
         };
 
-        story.pass(6300, wave);
-        story.happenings.push_back({.time_ms = now - 900 * second,
+        story.pass(refused_at, wave);
+        story.happenings.push_back({.time_ms = now - (7200 - refused_at) * second,
                                     .type = "hard_refused",
                                     .path = "/models/vllm",
                                     .limit_path = "/models/vllm",
@@ -281,12 +298,13 @@ private:
                                     .usage = 60 * gib,
                                     .limit = 60 * gib,
                                     .count = 3});
-        story.happenings.push_back({.time_ms = now - 600 * second,
+        story.pass(guard_at - refused_at, wave);
+        story.happenings.push_back({.time_ms = now - (7200 - guard_at) * second,
                                     .type = "guard_step",
                                     .path = "/models/llama",
                                     .comm = "",
                                     .text = "2.00 GiB available: froze /models/llama"});
-        story.pass(900, wave);
+        story.pass(7200 - guard_at, wave);
     }
 
     Sandbox sandbox_;
@@ -294,14 +312,6 @@ private:
     std::vector<std::optional<std::size_t>> parents_;
     std::uint64_t ticks_ = 0;
 };
-
-std::uint16_t port_of(int socket) {
-    sockaddr_in address{};
-    socklen_t size = sizeof(address);
-
-    getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size);
-    return ntohs(address.sin_port);
-}
 
 void obey(MadeUp &machine, const std::string &line) {
     std::istringstream words(line);
@@ -364,13 +374,15 @@ int main(int argc, char **argv) {
     std::setlocale(LC_CTYPE, "");
     try {
         if (argc == 2 && argv[1] == std::string_view("top"))
-            return umacct::test::MadeUp(0).run_top();
+            return umacct::test::MadeUp(0).run_here({"umacct", "top"});
+        if (argc == 2 && argv[1] == std::string_view("summary"))
+            return umacct::test::MadeUp(0).run_here({"umacct"});
         if (argc == 4)
             return umacct::test::serve(std::stoul(argv[1]), argv[2], argv[3]);
     } catch (const std::exception &error) {
         fmt::print(stderr, "page_server: {}\n", error.what());
         return 1;
     }
-    fmt::print(stderr, "usage: page_server ACCOUNTS TOKEN ORIGIN, or page_server top\n");
+    fmt::print(stderr, "usage: page_server ACCOUNTS TOKEN ORIGIN, or page_server top|summary\n");
     return 2;
 }

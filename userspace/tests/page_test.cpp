@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -87,7 +88,7 @@ TEST_F(PageTest, ItsFiles) {
         EXPECT_EQ(page.answer(get(path)).status, 404U) << path;
 }
 
-/// What a page refers to is here: scripts, styles and pictures, and no script stands in the page.
+/// All references are local: scripts, styles and pictures; and no script is inline.
 TEST_F(PageTest, ItRefersToNothingElse) {
     const std::regex reference(R"re((?:src|href)="([^"]*)")re");
     const std::regex is_inline(R"re(<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:)re");
@@ -350,7 +351,7 @@ TEST_F(PageTest, AllAnswersTogetherTakeHalfOfTheTime) {
     EXPECT_EQ(header(refused, "Retry-After"), "1");
     EXPECT_EQ(page.answer(get("/api/summary")).status, 429U);
     EXPECT_EQ(asked_.size(), 2U);
-    // Where nobody waits, what goes on is half of the time.
+    // A background sample uses at most half of the time if no request waits.
     const Page::Clock::time_point begin = now_;
     while (now_ < begin + 60s) {
         ask();
@@ -513,12 +514,14 @@ TEST_F(PageOverSockets, TcpTakesTheTokenAndASocketsFileDoesNot) {
     EXPECT_NE(html.find("\r\nContent-Type: text/html; charset=utf-8\r\n"), std::string::npos);
     EXPECT_TRUE(over_tcp("POST /api/summary" + begin + "Content-Length: 5\r\n\r\nhello")
                     .starts_with("HTTP/1.1 405"));
-    // The metrics are as they were, for Prometheus has no token.
+    // The metrics take no token, as Prometheus has none, but a name of this machine.
     EXPECT_TRUE(
-        over_tcp("GET /metrics HTTP/1.1\r\nHost: spark:9752\r\n\r\n").starts_with("HTTP/1.1 200"));
+        over_tcp("GET /metrics HTTP/1.1\r\nHost: spark:9752\r\n\r\n").starts_with("HTTP/1.1 421"));
+    EXPECT_TRUE(over_tcp("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9752\r\n\r\n")
+                    .starts_with("HTTP/1.1 200"));
 }
 
-/// While the server was busy with another's request it could not read this one's.
+/// The server could not read this request while it was busy with another.
 TEST_F(PageOverSockets, AnAnswerThatTakesLongEndsNobodyElsesConnection) {
     const int tcp = listen_at_port(0);
     const FileDescriptor scraper(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -552,6 +555,15 @@ TEST_F(PageOverSockets, WithoutThePageThereIsNothingButMetrics) {
 
     for (const char *path : {"/", "/page.js", "/api/summary"})
         EXPECT_EQ(exporter.answer(get(path)).status, 404U);
+}
+
+TEST_F(PageOverSockets, WhatCannotBeStartedIsAnErrorOfThatRequest) {
+    Page page({}, [](const std::vector<std::string> & /*words*/) -> Ran {
+        throw std::system_error(EAGAIN, std::generic_category(), "fork");
+    });
+    Exporter exporter(connection_, machine_, 50, {}, &page);
+
+    EXPECT_EQ(exporter.answer(get("/api/summary")).status, 500U);
 }
 
 } // namespace

@@ -2,12 +2,17 @@
 #include "lib/policy/policy.h"
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "lib/policy/last_good.h"
 #include "lib/policy/validate.h"
+#include "tests/power_cut.h"
 #include "tests/sandbox.h"
+#include "tests/source.h"
 
 namespace umacct {
 namespace {
@@ -23,7 +28,7 @@ protected:
         return read_policy(policy_files(root()));
     }
 
-    /// What is wrong, without the folder.
+    /// Returns the diagnostics, without the folder.
     std::vector<std::string> problems(const std::string &text) const {
         std::vector<std::string> lines;
 
@@ -52,6 +57,35 @@ TEST_F(PolicyTest, NoFilesAreAPolicyOfNothing) {
 
     EXPECT_FALSE(policy.reserve);
     EXPECT_TRUE(policy.rules.empty());
+}
+
+TEST_F(PolicyTest, CutAtAnyStepTheLastGoodOneIsTheOneBeforeOrTheNewOne) {
+    const LastGood last(root());
+    const auto keep = [&](const std::string &reserve) {
+        sandbox_.write("etc/umacct.toml", "[machine]\nreserve = '" + reserve + "'\n");
+        sandbox_.write("etc/umacct.toml.d/one.toml", "[[rule]]\nunit = 'a'\nhard = '1G'\n");
+        last.keep(read_texts(policy_files(root())));
+    };
+    std::set<std::uint64_t> seen;
+
+    const std::size_t steps = test::cut_at_each_step(
+        [&] {
+            std::filesystem::remove_all(root() / "var");
+            std::filesystem::create_directories(root() / "var/lib/umacctd");
+            keep("1G");
+        },
+        [&] { keep("2G"); },
+        [&](std::size_t cut) {
+            const auto policy = last.policy();
+
+            ASSERT_TRUE(policy && policy->reserve) << "cut before step " << cut;
+            EXPECT_EQ(policy->rules.size(), 1U) << "cut before step " << cut;
+            seen.insert(policy->reserve->of(16 * gib));
+            keep("3G");
+            EXPECT_EQ(last.policy()->reserve->of(16 * gib), 3 * gib) << "the next is kept";
+        });
+    EXPECT_EQ(seen, (std::set{gib, 2 * gib}));
+    EXPECT_GE(steps, 12U) << "of two files, and of two folders' names";
 }
 
 TEST_F(PolicyTest, ATextIsReadAsAFileIs) {
@@ -141,8 +175,8 @@ TEST_F(PolicyTest, PriorityGoesBeforeTheOrderOfFiles) {
 TEST_F(PolicyTest, WhatAPersonSetComesFirst) {
     sandbox_.write("etc/umacct.toml.d/00-a.toml", "[machine]\nheadroom = '1G'\n"
                                                   "headroom_anonymous = true\n");
-    sandbox_.write("run/umacct.toml.d/headroom.toml", "[machine]\nheadroom = '2G'\n"
-                                                      "headroom_blocks = '64K'\n");
+    sandbox_.write("run/umacct.toml.d/machine.toml", "[machine]\nheadroom = '2G'\n"
+                                                     "headroom_blocks = '64K'\n");
     const Policy policy = read("[machine]\nheadroom = '3G'\nheadroom_blocks = '4M'\n");
 
     EXPECT_EQ(policy.headroom->of(0), 2 * gib);
@@ -153,6 +187,30 @@ TEST_F(PolicyTest, WhatAPersonSetComesFirst) {
 TEST_F(PolicyTest, TheObserverIsOnUnlessItSaysOtherwise) {
     EXPECT_TRUE(read("[machine]\n").observer.value_or(true));
     EXPECT_FALSE(read("[machine]\nobserver = false\n").observer.value_or(true));
+}
+
+TEST_F(PolicyTest, TotalIsSystemdsToSetOfServicesAlone) {
+    const Rule rule = read("[[rule]]\nunit = 'ollama'\ntotal = '40G'\n").rules.at(0);
+
+    EXPECT_EQ(rule.total.value_or(Amount()).bytes, 40ULL << 30);
+    EXPECT_EQ(rule.change(0).charge, UMACCT_CHARGE_ON);
+    for (const char *pattern : {"cgroup = '/a'", "container = 'web'", "pod = 'llm-0'",
+                                "unit = 'a.slice'", "unit = '*'"}) {
+        const auto found = problems(std::string("[[rule]]\n") + pattern + "\ntotal = '40G'\n");
+
+        ASSERT_EQ(found.size(), 1U) << pattern;
+        EXPECT_TRUE(found[0].starts_with("umacct.toml:3:9: total is MemoryMax= of services"))
+            << found[0];
+        EXPECT_NE(
+            found[0].find("write charge = \"on\" here, and its limit where it is made: docker run "
+                          "--memory, or resources.limits.memory"),
+            std::string::npos);
+    }
+    EXPECT_EQ(read("[[rule]]\ncontainer = 'web'\ncharge = 'on'\n").rules.at(0).change(0).charge,
+              UMACCT_CHARGE_ON)
+        << "as the error says";
+    expect_problem("[[rule]]\nunit = 'a'\ntotal = '1G'\ncharge = 'off'\n",
+                   "umacct.toml:4:10: total needs charge = \"on\"");
 }
 
 TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
@@ -169,7 +227,8 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[[rule]]\ncgroup = '/a'\nhard = '1G'\npriority = '1'\n",
                    "umacct.toml:4:12: priority is a whole number");
     expect_problem("[[rule]]\ncgroup = '/a'\n",
-                   "umacct.toml:1:1: a rule needs one of hard, soft, throttle, keep, view, charge");
+                   "umacct.toml:1:1: a rule needs one of hard, soft, throttle, keep, view, charge, "
+                   "total");
     expect_problem("[[rule]]\nhard = '1G'\n",
                    "umacct.toml:1:1: a rule needs one of cgroup, unit, container, image, pod, "
                    "namespace, label");
@@ -184,14 +243,15 @@ TEST_F(PolicyTest, WhatIsWrongIsToldWithItsPlace) {
     expect_problem("[rule]\ncgroup = '/a'\nhard = '1G'\n",
                    "umacct.toml:1:1: each rule is a table in a list: [[rule]]");
     expect_problem("[machine]\nreserve = 'max'\n",
-                   "umacct.toml:2:11: reserve: 'max' would leave nothing to anybody");
+                   "umacct.toml:2:11: reserve: 'max' would leave no memory at all");
     expect_problem("[machine]\nheadroom_blocks = '3M'\n",
                    "umacct.toml:2:19: headroom_blocks: '3M' is an invalid block size: it must be a "
                    "power of two, "
                    "at least 4.00 KiB");
     expect_problem("[machine]\nheadrom = '1G'\n",
                    "umacct.toml:2:1: [machine] has no 'headrom'; it may have reserve, charge, "
-                   "view, headroom, headroom_blocks, headroom_anonymous, observer");
+                   "view, headroom, headroom_blocks, headroom_anonymous, observer, notify: did you "
+                   "mean headroom?");
     expect_problem("[machine\n", "umacct.toml:1:9: Error while parsing table header: "
                                  "expected ']', saw '\\n'");
 }
@@ -212,16 +272,6 @@ TEST_F(PolicyTest, CharactersAboveAsciiAreForStringsAndComments) {
     EXPECT_EQ(problems("a = '\xff'\n").size(), 1U);
     EXPECT_EQ(problems("a = \xff\n").size(), 1U);
     EXPECT_EQ(problems("a = 1\x80\n").size(), 1U);
-}
-
-TEST_F(PolicyTest, WhereSoftIsAboveHardOnAMachineHardHolds) {
-    const Policy policy = read("[[rule]]\ncgroup='/a'\nsoft='50%'\nhard='4G'\n"
-                               "[[rule]]\ncgroup='/c'\nsoft='max'\nhard='50%'\n");
-
-    // The module would refuse it.
-    EXPECT_EQ(policy.rules[0].change(128 * gib).soft, 4 * gib);
-    EXPECT_EQ(policy.rules[0].change(128 * gib).hard, 4 * gib);
-    EXPECT_EQ(policy.rules[1].change(128 * gib).soft, UMACCT_UNLIMITED);
 }
 
 // It ended the program: the parser's stack has an end.
@@ -296,10 +346,10 @@ TEST_F(PolicyTest, TheMachinesView) {
     const Policy policy = read("[machine]\nview=true\n[[rule]]\ncgroup='/**'\nview=false\n");
     const Rule *rule = &policy.rules.at(0);
 
-    EXPECT_EQ(policy.change("/", rule, gib).view, true);
-    EXPECT_EQ(policy.change("/", nullptr, gib).view, true);
-    EXPECT_EQ(policy.change("/a", rule, gib).view, false);
-    EXPECT_TRUE(policy.change("/a", nullptr, gib).empty());
+    EXPECT_EQ(policy.order("/", rule, gib).asked.view, true);
+    EXPECT_EQ(policy.order("/", nullptr, gib).asked.view, true);
+    EXPECT_EQ(policy.order("/a", rule, gib).asked.view, false);
+    EXPECT_TRUE(policy.order("/a", nullptr, gib).asked.empty());
     expect_problem("[machine]\nview='on'\n", "umacct.toml:2:6: view is true or false");
 }
 
@@ -356,7 +406,7 @@ std::string contents_of(const std::filesystem::path &file) {
 
 TEST_F(PolicyTest, WhatTheDocumentsShowIsAPolicy) {
     const std::string fence = "```toml\n";
-    const std::string page = contents_of(UMACCT_SOURCE_DIR "/docs/policy.md");
+    const std::string page = contents_of(test::source("docs/policy.md"));
     int blocks = 0;
 
     for (auto at = page.find(fence); at != std::string::npos; at = page.find(fence, at)) {
@@ -371,7 +421,7 @@ TEST_F(PolicyTest, WhatTheDocumentsShowIsAPolicy) {
 }
 
 TEST_F(PolicyTest, TheFileThatIsInstalledIsOneAndSoAreItsExamples) {
-    std::istringstream lines(contents_of(UMACCT_SOURCE_DIR "/packaging/umacct.toml"));
+    std::istringstream lines(contents_of(test::source("packaging/umacct.toml")));
     std::string examples;
 
     for (std::string line; std::getline(lines, line);) {
@@ -447,6 +497,34 @@ TEST_F(PolicyTest, RulesAreForWhatTheySpeakOf) {
     EXPECT_EQ(matched(inside), 0U);
 }
 
+/// The rules for containers of users' runtimes, as docs/containers.md has them.
+TEST_F(PolicyTest, RulesForRootlessContainersAreAsDocumented) {
+    std::ifstream in(test::source("docs/containers.md"));
+    std::string rules;
+    bool inside = false;
+
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("## "))
+            inside = line == "## Rootless Podman and Docker";
+        if (inside && line.starts_with("    "))
+            rules += line.substr(4) + "\n";
+    }
+    const Policy policy = read(rules);
+    const auto matched = [&](const std::string &below) -> const Rule * {
+        return policy.match(
+            {.path = "/user.slice/user-1000.slice" + below, .owner = nullptr, .inside = false});
+    };
+    const std::string manager = "/user@1000.service";
+
+    ASSERT_EQ(policy.rules.size(), 2U) << rules;
+    EXPECT_EQ(matched(""), policy.rules.data());
+    for (const std::string podmans :
+         {"/user.slice/libpod-0123.scope", "/app.slice/vllm.service/libpod-payload-0123"})
+        EXPECT_EQ(matched(manager + podmans), &policy.rules[1]) << podmans;
+    EXPECT_EQ(matched(manager + "/app.slice/docker.service"), nullptr);
+    EXPECT_EQ(matched("/session-3.scope"), nullptr);
+}
+
 struct Image {
     const char *pattern;
     const char *image;
@@ -494,7 +572,7 @@ TEST_F(PolicyTest, RulesByLabel) {
     EXPECT_EQ(matched(container), 1U);
     container.labels = {"x=y", "tier=batch-2"};
     EXPECT_EQ(matched(container), 2U);
-    // Of a pod, the limit is for all of its containers together.
+    // A pod's limit is for all of its containers together.
     container.pod = "llm-0";
     EXPECT_EQ(matched(container), 0U);
 
@@ -517,6 +595,8 @@ TEST_F(PolicyTest, TheGuard) {
     EXPECT_EQ(guard->steps,
               (std::vector{GuardStep::reclaim, GuardStep::reserve, GuardStep::freeze}));
     EXPECT_FALSE(guard->dry_run);
+    EXPECT_FALSE(guard->failed);
+    EXPECT_TRUE(read("[guard]\nfailed = true\n").guard.value_or(GuardPolicy()).failed);
 
     const auto all = read("[guard]\npressure = '20%'\nfor = '1s'\nwait = '3s'\nrelease = '30s'\n"
                           "steps = ['signal', 'kill']\nprotect = ['/prod.slice/**']\n"
@@ -534,7 +614,9 @@ TEST_F(PolicyTest, TheGuard) {
 
 TEST_F(PolicyTest, TheGuardsMistakesHaveAPlace) {
     expect_problem("[guard]\nfor = '1s'\n",
-                   "umacct.toml:1:1: [guard] needs floor, pressure or both");
+                   "umacct.toml:1:1: [guard] needs floor, pressure or failed");
+    expect_problem("[guard]\nfailed = false\n",
+                   "umacct.toml:1:1: [guard] needs floor, pressure or failed");
     expect_problem("[guard]\nfloor = '4G'\nsteps = ['freeze', 'shoot']\n",
                    "umacct.toml:3:20: steps: there is no step 'shoot'; the steps are reclaim, "
                    "reserve, freeze, signal, kill");
@@ -550,8 +632,8 @@ TEST_F(PolicyTest, TheGuardsMistakesHaveAPlace) {
                    "umacct.toml:3:12: protect: 'ssh' does not begin with '/'");
     expect_problem("guard = 'on'\n", "umacct.toml:1:9: guard is a table: [guard]");
     expect_problem("[guard]\nflor = '4G'\nfloor = '4G'\n",
-                   "umacct.toml:2:1: [guard] has no 'flor'; it may have floor, pressure, for, "
-                   "steps, wait, release, protect, dry_run");
+                   "umacct.toml:2:1: [guard] has no 'flor'; it may have floor, pressure, failed, "
+                   "for, steps, wait, release, protect, dry_run: did you mean floor?");
 }
 
 TEST_F(PolicyTest, WhatTheGuardNeverTouches) {
@@ -570,6 +652,122 @@ TEST_F(PolicyTest, WhatTheGuardNeverTouches) {
           "/kubepods.slice", "/user.slice/user-1000.slice/session-3.scope", "/prod.slice",
           "/x/init.scope"})
         EXPECT_FALSE(guard.protects(path)) << path;
+}
+
+class LastGoodTest : public testing::Test {
+protected:
+    std::filesystem::path root() const { return sandbox_.root(); }
+
+    std::vector<PolicyText> texts() const { return read_texts(policy_files(root())); }
+
+    std::optional<std::uint64_t> hard() const {
+        const auto policy = last_.policy();
+
+        return policy && !policy->rules.empty() ? policy->rules[0].change(0).hard : std::nullopt;
+    }
+
+    test::Sandbox sandbox_;
+    LastGood last_{sandbox_.root()};
+};
+
+constexpr const char *one_gib = "[[rule]]\ncgroup='/a'\nhard='1G'\n";
+
+TEST_F(LastGoodTest, KeepsWhatWasParsed) {
+    EXPECT_FALSE(last_.policy());
+    sandbox_.write("etc/umacct.toml", one_gib);
+    const auto parsed = texts();
+    sandbox_.write("etc/umacct.toml", "[[rule]]\ncgroup='/a'\nhard='2G'\n");
+    last_.keep(parsed);
+    EXPECT_EQ(hard(), gib);
+    EXPECT_FALSE(last_.is_of(texts()));
+    last_.keep(texts());
+    EXPECT_EQ(hard(), 2 * gib);
+    EXPECT_TRUE(last_.is_of(texts()));
+}
+
+TEST_F(LastGoodTest, ItsMarkIsAnotherForEachPolicyThatIsKept) {
+    std::set<std::string> marks = {policy_mark(root())};
+
+    for (const char *hard : {"1G", "2G", "1G", "2G"}) {
+        sandbox_.write("etc/umacct.toml", fmt::format("[[rule]]\ncgroup='/a'\nhard='{}'\n", hard));
+        EXPECT_EQ(last_.keep(texts()), 0);
+        EXPECT_TRUE(marks.insert(policy_mark(root())).second) << "one that was kept before, too";
+        EXPECT_EQ(last_.keep(texts()), 0);
+        EXPECT_TRUE(marks.contains(policy_mark(root()))) << "it is kept already";
+    }
+    const std::filesystem::path state = root() / "var/lib/umacctd";
+    std::filesystem::remove_all(state);
+    sandbox_.write(state, "");
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_NE(last_.keep(texts()), 0);
+        EXPECT_TRUE(marks.insert(policy_mark(root())).second) << "nothing can be kept";
+    }
+}
+
+TEST_F(LastGoodTest, SaysThatItIsOutdatedWhereNothingCanBeKept) {
+    const std::filesystem::path state = root() / "var/lib/umacctd";
+
+    sandbox_.write("etc/umacct.toml", one_gib);
+    sandbox_.write(state, "");
+    EXPECT_NE(last_.keep(texts()), 0);
+    EXPECT_TRUE(last_.is_outdated());
+    std::filesystem::remove(state);
+    EXPECT_EQ(last_.keep(texts()), 0);
+    EXPECT_FALSE(last_.is_outdated());
+}
+
+TEST_F(LastGoodTest, WhatAPersonSetOfTheMachineIsNotKept) {
+    sandbox_.write("run/umacct.toml.d/machine.toml", "[machine]\nreserve = '1G'\n");
+    sandbox_.write("etc/umacct.toml", one_gib);
+    last_.keep(texts());
+    EXPECT_TRUE(last_.policy()->reserve);
+    std::filesystem::remove_all(root() / "run");
+    EXPECT_TRUE(last_.is_of(texts()));
+    EXPECT_FALSE(last_.policy()->reserve) << "the machine has started again";
+    EXPECT_EQ(hard(), gib);
+}
+
+TEST_F(LastGoodTest, APolicyThatIsMissingIsNone) {
+    const std::filesystem::path file = root() / "etc/umacct.toml";
+
+    sandbox_.write(file, one_gib);
+    last_.keep(texts());
+    EXPECT_TRUE(last_.missing(texts()).empty());
+    sandbox_.write(file, "");
+    ASSERT_EQ(last_.missing(texts()).size(), 1U);
+    EXPECT_NE(last_.missing(texts())[0].text.find("it is empty"), std::string::npos);
+    std::filesystem::remove(file);
+    EXPECT_TRUE(last_.missing(texts()).empty()) << "a person took it away";
+    std::filesystem::create_symlink("/nowhere/umacct.toml", file);
+    EXPECT_THROW(read_policy(texts()), PolicyError) << "a link to what isn't mounted";
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink("/nowhere", root() / "etc/umacct.toml.d");
+    EXPECT_THROW(read_policy(texts()), PolicyError);
+}
+
+TEST_F(LastGoodTest, DropInsThatCannotBeReadAreNotNone) {
+    const std::filesystem::path folder = root() / "etc/umacct.toml.d";
+
+    sandbox_.write("etc/umacct.toml", one_gib);
+    std::filesystem::create_directories(folder / "a.toml");
+    EXPECT_THROW(read_policy(texts()), PolicyError) << "a folder in place of a file";
+    std::filesystem::remove_all(folder);
+    sandbox_.write(folder, "");
+    EXPECT_THROW(read_policy(texts()), PolicyError) << "a file in place of the folder";
+}
+
+TEST_F(LastGoodTest, DropInsThatAreNotMountedAreMissing) {
+    const std::filesystem::path mark = root() / "var/lib/umacctd/policy/mount";
+
+    sandbox_.write("etc/umacct.toml.d/a.toml", one_gib);
+    last_.keep(texts());
+    std::filesystem::remove(root() / "etc/umacct.toml.d/a.toml");
+    EXPECT_TRUE(last_.missing(texts()).empty()) << "a person took it away";
+    // The folder was another file system's.
+    sandbox_.write(mark, "");
+    EXPECT_EQ(last_.missing(texts()).size(), 1U);
+    sandbox_.write("etc/umacct.toml.d/b.toml", one_gib);
+    EXPECT_TRUE(last_.missing(texts()).empty());
 }
 
 } // namespace

@@ -21,10 +21,12 @@ stand_in() { # PROGRAM: with what it does on standard input
 # As the tool says it, of what is in $work/parts alone.
 stand_in umacct <<END
 [ "\$1 \$3" = "setup --undo" ] || exit 0
+grep -qx "\$2 fails" "$work/parts" && exit 1
 grep -qx "\$2" "$work/parts" || { echo "\$2 was not set up"; exit 0; }
 echo "put back /etc/cdi/umacct-memory.json"
 case \$2 in
 docker | containerd | crio) echo "systemctl restart \$2" ;;
+k3s) echo "systemctl try-restart 'k3s*'" ;;
 cdi) printf 'container held was created with a device\ncreate such containers again\n' ;;
 esac
 END
@@ -34,7 +36,7 @@ removes() { # PART...: what the script says of the services, by a word for each
 	: >"$work/calls"
 	printf '%s\n' "$@" >"$work/parts"
 	PATH=$work:$PATH sh "$prerm" remove 2>&1 |
-		sed -n "s/.*'systemctl restart \(.*\)'.*/restart \1/p; s/.*create them again.*/again/p
+		sed -n "s/.*: systemctl \(.*restart .*\)/\1/p; s/.*create them again.*/again/p
 			s/^umacct: container \([^ ]*\) .*/\1/p; s/^umacct: create such containers again/again/p" |
 		paste -sd ' '
 }
@@ -44,14 +46,20 @@ is() { # WHAT VALUE EXPECTED
 }
 
 is "nothing is set up" "$(removes none)" ""
-is "each part is undone" "$(grep -c 'setup .* --undo' "$work/calls")" 6
+is "each part is undone" "$(grep -c 'setup .* --undo' "$work/calls")" 8
 is "Podman has nothing to restart" "$(removes podman)" ""
 is "containers that do not start without a device are named, and are to be made again" \
 	"$(removes cdi)" "held again"
 is "containerd and CRI-O have to be restarted" "$(removes crio containerd)" \
 	"restart crio restart containerd"
+is "k3s has to be restarted, be it a server or an agent" "$(removes k3s)" "try-restart 'k3s*'"
 is "Docker has to be restarted, and its containers made again" "$(removes docker)" \
 	"restart docker again"
+printf '%s\n' podman 'docker fails' >"$work/parts"
+code=0
+said=$(PATH=$work:$PATH sh "$prerm" remove 2>&1) || code=$?
+is "the package stays where what it set up can't be undone" "$code" 1
+is "what can't be undone is named" "$(sed -n 's/.*could not be undone for: //p' <<<"$said")" docker
 : >"$work/calls"
 PATH=$work:$PATH sh "$prerm" upgrade 1
 is "an upgrade undoes nothing" "$(cat "$work/calls")" ""

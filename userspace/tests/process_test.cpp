@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace umacct {
@@ -24,7 +25,7 @@ TEST(Process, WithoutPrivilegesStillDiesWithItsParent) {
         [] {
             int number = 0;
 
-            drop_privileges(nobody);
+            drop_privileges(nobodys_uid);
             prctl(PR_GET_PDEATHSIG, &number);
             return std::to_string(number);
         },
@@ -35,7 +36,7 @@ TEST(Process, WithoutPrivilegesStillDiesWithItsParent) {
 
 TEST(Process, DropsAllThatMakesItSomebody) {
     if (getuid() != 0)
-        GTEST_SKIP() << "it takes root";
+        GTEST_SKIP() << "not run as root";
 
     const auto who = answer_of_child(
         [] {
@@ -73,6 +74,20 @@ TEST(Process, AnswersWholeOrNotAtAll) {
               std::string(100, 'x'));
     EXPECT_FALSE(answer_of_child([] { return std::string(1U << 20, 'x'); }, 5s, 100));
     EXPECT_FALSE(answer_of_child([]() -> std::string { _exit(0); }, 5s, 100));
+}
+
+// umacctd asks children when memory is short, too, and would end where this throws.
+TEST(Process, WithoutAFileForTheAnswerThereIsNone) {
+    rlimit before{};
+
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int lowest = dup(STDERR_FILENO);
+    close(lowest);
+    const rlimit full{.rlim_cur = static_cast<rlim_t>(lowest), .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+    const auto answer = answer_of_child([] { return std::string("x"); }, 5s, 100);
+    setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_FALSE(answer);
 }
 
 TEST(Process, TellsHowItEnded) {

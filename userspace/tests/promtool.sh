@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # promtool.sh TESTS PACKAGING: whether Prometheus's own tool is content with the metrics,
-# as the tests TESTS write them, and with the alerts; and whether alerts and dashboard ask
-# for what there is. UMACCT_PROMTOOL says where the tool is, if not in PATH.
+# as the tests TESTS write them, and with the rules; whether rules and dashboards ask for what
+# there is; and whether the rules of many machines make of it what fleet_rules.yml says. UMACCT_PROMTOOL says where the tool is, if not in PATH.
 
 set -euo pipefail
 tests=$1
@@ -24,11 +24,15 @@ if [[ ${failed-} || -s $work/said ]]; then
 	cat "$work/said"
 	exit 1
 fi
-"$promtool" check rules "$packaging/prometheus-rules.yml"
+"$promtool" check rules "$packaging"/prometheus-{rules,fleet}.yml
+cp "$packaging/prometheus-fleet.yml" "${0%/*}/fleet_rules.yml" "$work"
+"$promtool" test rules "$work/fleet_rules.yml"
 
 sed -n 's/^\(umacct_[a-z_]*\).*/\1/p' "$work/metrics" | sort -u >"$work/told"
-sed 's/#.*//' "$packaging"/{prometheus-rules.yml,grafana-dashboard.json} |
-	grep -oE '\bumacct_[a-z_]+' | sort -u >"$work/asked"
+sed -n 's/^ *- record: //p' "$packaging/prometheus-fleet.yml" >>"$work/told"
+sort -o "$work/told" "$work/told"
+sed 's/#.*//' "$packaging"/{prometheus-rules.yml,prometheus-fleet.yml,grafana-dashboard.json,grafana-fleet.json} |
+	grep -oE '\bumacct[_:][a-z_:0-9]+' | sort -u >"$work/asked"
 [[ -s $work/asked ]]
 if comm -13 "$work/told" "$work/asked" | grep .; then
 	echo "is asked for, and nobody tells it"

@@ -71,7 +71,7 @@ TEST(Protection, WhatIsNotClaimedBelowIsLostWithoutRecursiveprot) {
 TEST(Protection, WithRecursiveprotItIsSharedByUse) {
     const Protection protection(part_claimed, true);
 
-    // Of 50 that nobody claims, by what is used without protection: 100 and 150 of 250.
+    // Splits 50 unclaimed by unprotected usage: 100 and 150 of 250.
     EXPECT_EQ(kept_of(protection, "/a/b"), 20U);
     EXPECT_EQ(kept_of(protection, "/a/c"), 80U);
     EXPECT_EQ(protection.total(), 100U);

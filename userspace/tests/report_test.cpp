@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What "umacct report" writes: whole, harmless whatever cgroups are called, and where it is asked
-/// to, without a name.
+/// The file of "umacct history --html": complete, harmless whatever the names of cgroups, at the
+/// requested path, and without names on request.
 #include <cstdlib>
+#include <ctime>
 #include <regex>
+#include <set>
 
+#include "lib/host/clock.h"
 #include "lib/text.h"
 #include "tests/history_story.h"
+#include "tests/runtime_folders.h"
 #include "tests/tool_fixture.h"
 #include "tool/print/markup.h"
 #include "tool/report/plot.h"
@@ -54,7 +58,7 @@ TEST(MarkupTest, WhatIsNotPrintableIsAMark) {
 TEST(RedactTest, TheHashIsSipHash) {
     std::string text;
 
-    // From the paper that describes it.
+    // Test vector of the paper that describes it.
     for (char c = 0; c < 15; ++c)
         text += c;
     EXPECT_EQ(tool::keyed_hash({0x0706050403020100, 0x0f0e0d0c0b0a0908}, text),
@@ -300,7 +304,7 @@ protected:
         fake_.status.memory_available = 100 * gib;
     }
 
-    /// A start of the machine that ran out of memory, with names that nobody would want in a page.
+    /// A boot that ran out of memory, with names that must not get into a report.
     void tell(const std::string &path = "/docker/topsecret") {
         Story story(sandbox_, "one", three);
         history::Holdings &account = story.account(path);
@@ -330,7 +334,7 @@ protected:
     }
 
     std::string page(std::vector<const char *> words = {}) {
-        words.insert(words.begin(), "report");
+        words.insert(words.begin(), {"history", "--html"});
         const Ran ran = run(words);
 
         EXPECT_EQ(ran.code, 0) << ran.err;
@@ -364,6 +368,33 @@ TEST_F(ReportTest, OfNowWithoutAHistory) {
     EXPECT_FALSE(has(text, "How it went"));
 }
 
+TEST_F(ReportTest, OwnersComeFirstTheLargestAtTheTop) {
+    for (const auto &[path, usage] : {std::pair{"/small", 5 * gib}, {"/large", 20 * gib}})
+        fake_.accounts.push_back({.id = sandbox_.add_cgroup(path), .path = path, .usage = usage});
+    const std::string text = page();
+    const std::size_t large = text.find("</svg>/large</td>");
+
+    ASSERT_NE(large, std::string::npos) << text;
+    EXPECT_LT(large, text.find("</svg>/small</td>"));
+    EXPECT_LT(text.find("</svg>/small</td>"), text.find("</svg>driver, for itself</td>"));
+}
+
+TEST_F(ReportTest, ItSaysSinceWhenNothingWasRecorded) {
+    const auto now_ms = static_cast<std::int64_t>(now_ns(CLOCK_REALTIME) / 1'000'000);
+
+    Story(sandbox_, "two", now_ms - 600'000).pass(60);
+    const std::string text = page();
+
+    EXPECT_TRUE(has(text, "s last sample is of ")) << text;
+}
+
+TEST_F(ReportTest, ItSaysThatNothingWasRecorded) {
+    Story(sandbox_, "two", three).pass(2);
+    const std::string text = page();
+
+    EXPECT_TRUE(has(text, "recorded nothing of the time before this report")) << text;
+}
+
 TEST_F(ReportTest, WithoutTheModuleTheDoctorSaysWhy) {
     loaded_ = false;
     sandbox_.write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 512 kB\nMemAvailable: 600 kB\n");
@@ -378,7 +409,8 @@ TEST_F(ReportTest, OfTheStartBeforeItHasTheParagraphTheCourseAndTheEvents) {
     tell("/vllm");
     const std::string text = page({"--boot", "-1"});
 
-    EXPECT_TRUE(has(text, "The recording ends at 2026-11-25 03:02:40 without umacctd")) << text;
+    EXPECT_TRUE(has(text, "The recording ends at 2026-11-25 03:02:40 without an orderly stop"))
+        << text;
     EXPECT_TRUE(has(text, "How it went"));
     EXPECT_TRUE(has(text, "2026-11-25 03:00:01 to 03:02:40"));
     EXPECT_TRUE(has(text, "<td>reserve_refused</td>"));
@@ -439,40 +471,69 @@ TEST_F(ReportTest, RedactedOfNowItHasNoNameEither) {
     EXPECT_FALSE(has(text, sandbox_.root().string())) << text;
 }
 
+TEST_F(ReportTest, WhatTheDoctorNamesARedactedReportDoesNot) {
+    constexpr std::int64_t second = 1000;
+    const std::int64_t now = std::time(nullptr) * second;
+    const std::string id(64, 'a');
+    const std::string path = "/system.slice/docker-" + id + ".scope";
+    const RuntimeFolders folders(sandbox_);
+    Account account{.id = sandbox_.add_cgroup(path), .path = path};
+    Story story(sandbox_, "two", now - 10 * second);
+
+    folders.add_docker(id, "topsecret");
+    account.usage = account.local = 30 * mib;
+    fake_.accounts = {{.id = sandbox_.add_cgroup("/"), .path = "/"}, account};
+    fake_.accounts[0].failed = 1;
+    fake_.status.available = 0;
+    sandbox_.write("cgroup" + path + "/memory.current", "4194304\n");
+    sandbox_.write("cgroup" + path + "/memory.max", "16777216\n");
+    sandbox_.write("proc/uptime", "10000.00 20000.00\n");
+    sandbox_.write("dev/kmsg", "4,100,9900000000,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask="
+                               "(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=" +
+                                   path + "/topsecret,task=topsecret,pid=12,uid=0\n");
+    for (const char *file : {"libnvidia-ml.so", "libnvidia-ml.so.1", "libumacct-nvml-real.so.1"})
+        sandbox_.write(std::string("var/lib/umacct/nvml/") + file, "");
+    sandbox_.write("proc/7/comm", "topsecret\n");
+    sandbox_.write("proc/7/maps", "/usr/lib/libnvidia-ml.so.580\n");
+    story.happenings.push_back(
+        {.time_ms = now, .type = "failed", .path = path, .limit_path = path, .size = gib});
+    story.pass(2);
+
+    std::set<std::string> named;
+    const nlohmann::json doctor = run_json({"doctor", "--json"});
+    for (const auto &check : doctor["checks"]) {
+        if (has(check.dump(), "topsecret"))
+            named.insert(check["check"]);
+    }
+    EXPECT_EQ(named, (std::set<std::string>{"killed", "memory", "memory.max", "nvml", "requests"}));
+    for (const std::string &text :
+         {page({"--redact"}), run({"doctor", "--spark-report", "-"}).out}) {
+        EXPECT_FALSE(has(text, "topsecret")) << text;
+        EXPECT_FALSE(has(text, id)) << text;
+    }
+    EXPECT_TRUE(std::regex_search(page({"--redact"}), std::regex("docker x[0-9a-f]{8} holds")));
+}
+
 TEST_F(ReportTest, ThePictureAlone) {
     tell("/vllm");
     const std::string svg = page({"--boot", "-1", "--svg"});
 
     EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
     EXPECT_TRUE(svg.ends_with("</svg>\n"));
-    EXPECT_EQ(run({"report", "--svg", "--png"}).code, 2);
-}
-
-TEST_F(ReportTest, InPixels) {
-    const Ran ran = run({"report", "--png"});
-
-    if (ran.code != 0) {
-        // Without librsvg it says what it takes.
-        EXPECT_EQ(ran.code, 1);
-        EXPECT_TRUE(has(ran.err, "it takes the library librsvg-2.so.2")) << ran.err;
-        return;
-    }
-    EXPECT_TRUE(ran.out.starts_with("\x89PNG\r\n"));
-    EXPECT_GT(ran.out.size(), 5000U);
 }
 
 TEST_F(ReportTest, IntoAFile) {
     const std::string file = (sandbox_.root() / "report.html").string();
-    const auto document = run_json({"report", file.c_str(), "--json"});
+    const auto document = run_json({"history", "--html", file.c_str(), "--json"});
 
     EXPECT_EQ(document["format"], "html");
     EXPECT_EQ(document["size_bytes"], std::filesystem::file_size(file));
-    EXPECT_EQ(run({"report", "--json"}).code, 2);
-    EXPECT_EQ(run({"report", "/proc/none/at/all"}).code, 1);
-    EXPECT_EQ(run({"report", "--since", "yesterday"}).code, 3) << "there is no history";
+    EXPECT_EQ(run({"history", "--html", "--json"}).code, 2);
+    EXPECT_EQ(run({"history", "--html", "/proc/none/at/all"}).code, 1);
+    EXPECT_EQ(run({"history", "--html", "--since", "yesterday"}).code, 3) << "there is no history";
     tell();
-    EXPECT_EQ(run({"report", "--since", "yesterday"}).code, 2);
-    EXPECT_EQ(run({"report", "--boot", "-5"}).code, 1);
+    EXPECT_EQ(run({"history", "--html", "--since", "yesterday"}).code, 2);
+    EXPECT_EQ(run({"history", "--html", "--boot", "-5"}).code, 1);
 }
 
 } // namespace

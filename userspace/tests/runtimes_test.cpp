@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What the files of each container runtime tell, format by format.
+/// Files of each container runtime, format by format.
 #include <algorithm>
 #include <chrono>
 
@@ -93,7 +93,7 @@ TEST(Runtimes, WhatIsNotPodmansDatabaseTellsNothing) {
     EXPECT_EQ(read_podman_database(database.substr(0, 100)), "") << "its header alone";
     broken.replace(100, 200, 200, '\xff');
     EXPECT_EQ(read_podman_database(broken), "");
-    // As a tenant may leave one behind: it says what it likes, in clean words.
+    // A file that a tenant may leave behind: anything, in clean words.
     EXPECT_EQ(read_podman_database(test::database(
                   fmt::format("CREATE VIEW ContainerConfig AS SELECT '{}' AS ID, '{}' AS JSON", id,
                               R"({"name":"a b"})"))),

@@ -101,6 +101,8 @@ RunningDaemon::RunningDaemon(const fs::path &root) {
     if (pid_ == 0) {
         const Instance instance(root);
 
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): SIG_IGN is the system's
+        std::signal(SIGHUP, SIG_IGN);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (write(locked[1], &byte, 1) == 1)
             pause();

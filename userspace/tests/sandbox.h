@@ -21,7 +21,7 @@ public:
     Sandbox &operator=(Sandbox &&) = delete;
     ~Sandbox();
 
-    /// Where /sys, /run and the like are.
+    /// Returns the folder that stands for "/".
     const std::filesystem::path &root() const { return top_; }
 
     std::filesystem::path proc() const { return top_ / "proc"; }

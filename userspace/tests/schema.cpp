@@ -16,6 +16,26 @@ using nlohmann::json;
 
 namespace {
 
+/// Returns a schema with all keys of the definitions that it is made from.
+json whole(json schema, const json &definitions) {
+    for (json &part : schema) {
+        if (part.is_structured())
+            part = whole(part, definitions);
+    }
+    if (!schema.is_object() || !schema.contains("allOf"))
+        return schema;
+    for (const json &base : schema["allOf"]) {
+        const std::string name = base.at("$ref");
+        const json keys = whole(definitions.at(name.substr(name.rfind('/') + 1)), definitions);
+
+        schema["properties"].update(keys["properties"]);
+        for (const json &key : keys["required"])
+            schema["required"].push_back(key);
+    }
+    schema.erase("allOf");
+    return schema;
+}
+
 /// Readers have to take keys that they don't know, but what we print is written down.
 json strict(json schema) {
     for (json &part : schema) {
@@ -39,7 +59,9 @@ std::string schema_violations(const json &schema, const std::string &verb, const
 
     const json &definitions = schema["definitions"];
     const json of_verb = {{"$ref", "#/definitions/" + definition},
-                          {"definitions", keys == Keys::known ? strict(definitions) : definitions}};
+                          {"definitions", keys == Keys::known
+                                              ? strict(whole(definitions, definitions))
+                                              : definitions}};
     valijson::Schema parsed;
     valijson::SchemaParser(valijson::SchemaParser::kDraft7)
         .populateSchema(valijson::adapters::NlohmannJsonAdapter(of_verb), parsed);

@@ -8,10 +8,10 @@
 
 namespace umacct::test {
 
-/// Which keys a document may have beside those that the schema knows.
+/// Keys of a document that the schema lacks.
 enum class Keys {
     known, ///< none: what we print is written down
-    any,   ///< as the schema has it, for readers
+    any,   ///< allowed, as for readers
 };
 
 /// Says where a document differs from its definition in a schema; empty if it doesn't.

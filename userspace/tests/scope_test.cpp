@@ -25,7 +25,7 @@ constexpr const char *config = R"(<busconfig><listen>unix:path=SOCKET</listen>
 
 constexpr std::uint32_t member = 4711;
 
-/// What systemd does when it is asked for a scope.
+/// Does what systemd does when it is asked for a scope.
 enum class Manner { starts, refuses, fails, forgets };
 
 struct Systemd {
@@ -99,7 +99,7 @@ protected:
                 "--config-file=" + (sandbox_.proc().parent_path() / "bus.conf").string();
             execlp("dbus-daemon", "dbus-daemon", conf.c_str(), "--nofork", nullptr);
         });
-        // The socket is there before anybody listens.
+        // The socket exists before the service listens.
         sd_bus *bus = nullptr;
         for (int i = 0; i < 500 && sd_bus_open_system(&bus) < 0; ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -41,7 +41,7 @@ int mount_in(const std::filesystem::path &file) {
                : -1;
 }
 
-/// As /proc/PID/mountinfo has it: the mount that a file is in, said to be of a type and at a place.
+/// A line of /proc/PID/mountinfo: the mount of a file, with a type and a place.
 std::string mount_line(const std::filesystem::path &file, const char *type,
                        const std::filesystem::path &place) {
     struct stat info {};
@@ -51,7 +51,7 @@ std::string mount_line(const std::filesystem::path &file, const char *type,
                        minor(info.st_dev), place.string(), type);
 }
 
-/// What a child finds that has mounted some more; -1 if it may not. The mounts go with it.
+/// Result of a child that has mounted some more; -1 if it may not. The mounts go with it.
 int count_with_mounts(const std::function<bool()> &mount_them, const std::function<int()> &count) {
     const pid_t child = fork();
 
@@ -77,7 +77,7 @@ protected:
         std::string mounts;
 
         std::filesystem::create_directories(shm);
-        // What is mounted on the way to it; "/" is taken to answer.
+        // Mounts on the way to it; "/" is assumed to answer.
         for (auto above = sandbox_.root(); above != "/"; above = above.parent_path()) {
             if (mount_in(above) != mount_in(shm))
                 mounts += mount_line(above, "ramfs", above);
@@ -335,7 +335,7 @@ TEST(Mounts, ThatAnswer) {
     EXPECT_TRUE(answers("overlay", 0, {.root = false, .overlays = true}));
 }
 
-/// As /proc/PID/stat begins.
+/// The beginning of /proc/PID/stat.
 void add_task(const test::Sandbox &sandbox, int pid, int parent, int group, int session) {
     sandbox.write(fmt::format("proc/{}/stat", pid),
                   fmt::format("{} (x) S {} {} {} 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0\n", pid,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What others wrote is read in a child that can do no harm, and not more often than needed.
+/// Others' files are read in a child that can do no harm, and not more often than needed.
 #include "lib/owners/state_file.h"
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -182,7 +183,7 @@ TEST_F(StateFileTest, WhatUmacctdReadNoOtherProgramReads) {
     EXPECT_EQ(tool.ask_line(file_, the_text), "another") << "a file that changed is read";
     EXPECT_EQ(tool.children(), 1U);
 
-    // Of what no version of umacct wrote, or another, nothing is taken.
+    // Files of no, or another, version of umacct are not used.
     std::stringstream text;
     text << std::ifstream(answers).rdbuf();
     const auto rest = text.str().find('\n') + 1;
@@ -248,7 +249,7 @@ TEST(StateFile, OnlyRegularFilesOfBoundedSizeAreRead) {
     EXPECT_FALSE(read_state_file(folder / "fifo"));
     std::filesystem::create_symlink("file", folder / "link");
     EXPECT_FALSE(read_state_file(folder / "link"));
-    std::filesystem::resize_file(folder / "file", (8U << 20) + 1);
+    std::filesystem::resize_file(folder / "file", (16U << 20) + 1);
     EXPECT_FALSE(read_state_file(folder / "file"));
 }
 
@@ -259,6 +260,30 @@ TEST(StateFile, TheHomeOfAUser) {
     sandbox.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nbroken\nu:x:1000:1000::/home/u:\n");
     EXPECT_EQ(StateFiles(root).home(1000), root / "home/u");
     EXPECT_EQ(StateFiles(root).home(100), "/dev/null");
+}
+
+TEST(StateFile, TheHomesOfUsersThatTwoThreadsAskFor) {
+    constexpr uid_t users = 40;
+    const test::Sandbox sandbox;
+    const std::filesystem::path root = sandbox.proc().parent_path();
+    std::string text;
+    std::atomic<int> wrong = 0;
+
+    for (uid_t user = 0; user < users; ++user)
+        text += "u" + std::to_string(user) + ":x:" + std::to_string(user) + ":1::/home/" +
+                std::to_string(user) + ":\n";
+    sandbox.write("etc/passwd", text);
+    const auto ask = [&] {
+        for (uid_t i = 0; i < 2000; ++i) {
+            const uid_t user = i % users;
+
+            wrong += StateFiles(root).home(user) == root / "home" / std::to_string(user) ? 0 : 1;
+        }
+    };
+    std::thread other(ask);
+    ask();
+    other.join();
+    EXPECT_EQ(wrong, 0);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What top makes of readings: rates, histories, orders, filters, folds, notices.
+/// Readings of top become rates, histories, orders, filters, folds, notices.
 #include <gtest/gtest.h>
 
 #include "lib/error.h"
@@ -210,6 +210,7 @@ TEST_F(TopModelTest, AFoldHidesWhatIsBelowUnlessItIsSearched) {
 }
 
 TEST_F(TopModelTest, TheChosenRowStaysChosenWhereverItMoves) {
+    sort("usage");
     take();
     model_.select(row(4));
     EXPECT_EQ(model_.selected(model_.rows()), 3U);

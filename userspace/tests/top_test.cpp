@@ -35,7 +35,7 @@ using tool::Tone;
 using test::gib;
 using test::mib;
 
-/// What happens instead of waiting for a key: a key, or time passing.
+/// The event instead of a key's wait: a key, or time passing.
 struct Step {
     std::optional<Key> key;
     std::function<void()> before = {};
@@ -93,6 +93,7 @@ protected:
         llama_ = add("/demo/llama", sandbox_.add_cgroup("/demo/llama"), slice_, 96 * mib);
         fake_.accounts[0].usage = 336 * mib;
         fake_.status.usage = 336 * mib;
+        fake_.status.available = 2048 * mib;
         add_client(41, "vllm", vllm_, "/demo/vllm", 240 * mib);
         add_client(42, "llama", llama_, "/demo/llama", 96 * mib);
         sandbox_.write(sandbox_.cgroup_mount() / "demo/vllm/memory.current", "135168\n");
@@ -171,7 +172,7 @@ protected:
         for (int row = 0; row < grid.size().rows; ++row) {
             const auto at = line_of(grid, row).find(part);
 
-            if (at != std::string::npos) // of ASCII lines only
+            if (at != std::string::npos) // ASCII lines only
                 return grid.row(row).at(at).tone;
         }
         ADD_FAILURE() << "nowhere: " << part;
@@ -198,15 +199,15 @@ TEST_F(Top, TheScreenHasTheMachineTheTreeAndTheKeys) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_EQ(ran.out + ran.err, "");
     EXPECT_EQ("\n" + screen_.text(), R"(
-umacct top                                                                      by usage   every 1 s
-Memory [░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░██     ╌╌╌╌╌╌]
-available 2.00 GiB of 16.00 GiB   █ uncharged 336.0 MiB   ▓ driver's own 0 B   ▒ charged 0 B
-░ other 13.67 GiB   ╌ reserve 1.00 GiB
-ACCOUNT                       USAGE      LIMIT       PEAK          RATE  MEMORY.CURRENT  HISTORY
-▾ /                       336.0 MiB        max        0 B             -               -            █
-  ▾ demo                  336.0 MiB   1.00 GiB  336.0 MiB             -               -            █
-      vllm                240.0 MiB   1.00 GiB  240.0 MiB             -       132.0 KiB            █
-      llama               96.00 MiB   1.00 GiB  96.00 MiB             -               -            █
+umacct top                                                                      by total   every 1 s
+Memory [▓▒the rest░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░     ╌╌╌╌╌╌]
+2.00 GiB of 16.00 GiB available   ╌ reserve 1.00 GiB
+ACCOUNT                TOTAL     USAGE     LIMIT      PEAK         RATE   CURRENT HISTORY
+▾ /                14.00 GiB 336.0 MiB       max       0 B            -         -                  █
+  ▾ demo           336.0 MiB 336.0 MiB  1.00 GiB 336.0 MiB            -         -                  █
+      vllm         240.1 MiB 240.0 MiB  1.00 GiB 240.0 MiB            - 132.0 KiB                  █
+      llama        96.00 MiB 96.00 MiB  1.00 GiB 96.00 MiB            -         -                  █
+
 
 
 
@@ -220,6 +221,7 @@ TEST_F(Top, WithoutUnicodeItIsAscii) {
     fake_.status.charged = 100 * mib;
     fake_.status.driver_usage = 1024 * mib;
     fake_.status.reserve = 1024 * mib;
+    type("b");
     top();
     EXPECT_TRUE(has("Memory [....")) << screen_.text();
     EXPECT_TRUE(has("%%%%%"));
@@ -259,7 +261,7 @@ TEST_F(Top, EverySizeIsDrawnAndNothingIsCutInHalf) {
 TEST_F(Top, EightyColumnsHaveEveryFigureAndTheHistory) {
     screen_.size = {24, 80};
     top();
-    EXPECT_NE(line("vllm").find("240.0 MiB       max 240.0 MiB            - 132.0 KiB"),
+    EXPECT_NE(line("vllm").find("240.1 MiB 240.0 MiB       max 240.0 MiB            -"),
               std::string::npos)
         << screen_.text();
     EXPECT_TRUE(line("USAGE").ends_with("HISTORY")) << screen_.text();
@@ -269,9 +271,10 @@ TEST_F(Top, ColoursSayWhatIsUncharged) {
     std::setlocale(LC_CTYPE, "C");
     fake_.status.charged = fake_.accounts[0].charged = fake_.accounts[1].charged =
         fake_.accounts[2].charged = 240 * mib;
+    type("b");
     top();
-    EXPECT_EQ(tone_of("240.0 MiB        max"), Tone::plain);
-    EXPECT_EQ(tone_of("96.00 MiB        max"), Tone::uncharged);
+    EXPECT_EQ(tone_of("240.0 MiB       max"), Tone::plain);
+    EXPECT_EQ(tone_of("96.00 MiB       max"), Tone::uncharged);
     EXPECT_EQ(tone_of("# uncharged 96.00 MiB"), Tone::uncharged);
     EXPECT_EQ(tone_of("+ charged 240.0 MiB"), Tone::plain);
 }
@@ -357,7 +360,8 @@ class TopWithHistory : public Top {
 protected:
     TopWithHistory() { sandbox_.write("proc/sys/kernel/random/boot_id", "one\n"); }
 
-    /// vllm grows for so many seconds, up to so long ago. skip: a second in which nobody looked.
+    /// Records vllm's growth for that many seconds, up to that long ago. skip: a second without a
+    /// sample.
     void record(int seconds, std::int64_t ago_ms, const char *boot = "one", int skip = -1) {
         const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(
                                      std::chrono::system_clock::now().time_since_epoch())
@@ -380,7 +384,7 @@ protected:
     /// How many refreshes its line has.
     std::ptrdiff_t length() {
         std::setlocale(LC_CTYPE, "C");
-        screen_.size = {30, 200};
+        screen_.size = {30, 220};
         screen_.steps.clear();
         top();
         const std::string text = line("vllm ");
@@ -473,7 +477,7 @@ TEST_F(Top, EnterShowsAllAboutOneAndEscGoesBack) {
     screen_.size = {40, 100};
     top();
     EXPECT_TRUE(has("/demo/vllm"));
-    EXPECT_TRUE(has("usage 240.0 MiB, 1.46% of all")) << screen_.text();
+    EXPECT_TRUE(has("total 240.1 MiB, 1.47% of all")) << screen_.text();
     EXPECT_TRUE(has("hard limit 1.00 GiB, refused 7 times"));
     EXPECT_TRUE(has("soft limit 200.0 MiB, crossed 3 times"));
     EXPECT_TRUE(has("memory.current 132.0 KiB"));
@@ -507,7 +511,7 @@ TEST_F(Top, WhatIsAskedThereGoesBackThere) {
         press(Key::enter);
         type(keys);
         top();
-        EXPECT_TRUE(has("usage 240.0 MiB, ")) << keys << screen_.text();
+        EXPECT_TRUE(has("total 240.1 MiB, ")) << keys << screen_.text();
     }
 }
 
@@ -526,7 +530,7 @@ TEST_F(Top, AllAboutOneIsDrawnOnAnyScreenAndOfAProcessItIsItsCgroup) {
     screen_ = FakeScreen{.size = {30, 100}};
     press(Key::enter);
     top({"-P"});
-    EXPECT_TRUE(has("usage 240.0 MiB, ")) << screen_.text();
+    EXPECT_TRUE(has("total 240.0 MiB, ")) << screen_.text();
     EXPECT_TRUE(has("PROCESS"));
 }
 
@@ -577,7 +581,7 @@ TEST_F(Top, SetsAHardLimitAfterAskingTwice) {
     EXPECT_EQ(test::attribute(change, UMACCT_A_ACCOUNT_HARD), 1024 * mib);
 }
 
-/// As in the question before: a container's name may be another's, too.
+/// The question before had it, too: a container's name may be another's.
 TEST_F(Top, TellsAContainersPathWithItsNewLimit) {
     const std::string path = "/system.slice/docker-" + std::string(64, 'a') + ".scope";
 
@@ -680,7 +684,7 @@ TEST_F(Top, TheModulesRefusalIsShown) {
     pass();
     top();
     EXPECT_TRUE(bottom().starts_with("cannot set hard of /: permission denied: the fake module "
-                                     "refuses: it takes root on the host "));
+                                     "refuses: run as root on the host "));
     EXPECT_EQ(tone_of("/: permission"), Tone::refused);
 }
 
@@ -706,7 +710,7 @@ TEST_F(Top, FiltersWhileOneTypes) {
     press(Key::backspace);
     press(Key::enter);
     top();
-    EXPECT_TRUE(has("filter: lla   by usage"));
+    EXPECT_TRUE(has("filter: lla   by total"));
     type("/lla");
     press(Key::enter);
     press(Key::escape);
@@ -719,6 +723,7 @@ TEST_F(Top, FiltersWhileOneTypes) {
 }
 
 TEST_F(Top, SortsAndReverses) {
+    screen_.size = {24, 120};
     type("sn");
     top();
     EXPECT_TRUE(has("by name"));
@@ -729,11 +734,11 @@ TEST_F(Top, SortsAndReverses) {
     EXPECT_GT(screen_.text().find(" llama"), screen_.text().find(" vllm"));
     type("r");
     top();
-    EXPECT_TRUE(has("by usage, reversed"));
+    EXPECT_TRUE(has("by total, reversed"));
     type("s");
     top();
-    EXPECT_EQ(bottom(), "sort by  n name  u usage  p peak  c uncharged  l limit  r rate  "
-                        "m memory.current  w pressure");
+    EXPECT_EQ(bottom(), "sort by  n name  u usage  p peak  c uncharged  l limit  "
+                        "t total  r rate  m memory.current  w pressure");
 }
 
 TEST_F(Top, FoldsAndUnfolds) {
@@ -908,10 +913,10 @@ TEST_F(Top, InAPipeItPrintsOneBatch) {
 memory  2.00 GiB available of 16.00 GiB, reserve off
 driver  336.00 MiB uncharged, 0 B charged, 0 B its own
 
-ACCOUNT       USAGE  LIMIT  MEM %        PEAK  RATE  MEMORY.CURRENT   UNCHARGED  PRESSURE
-/demo    336.00 MiB    max      -  336.00 MiB     -               -  336.00 MiB         -
-  vllm   240.00 MiB    max      -  240.00 MiB     -      132.00 KiB  240.00 MiB         -
-  llama   96.00 MiB    max      -   96.00 MiB     -               -   96.00 MiB         -
+ACCOUNT       TOTAL       USAGE  LIMIT  MEM %        PEAK  RATE  MEMORY.CURRENT   UNCHARGED  PRESSURE
+/demo    336.00 MiB  336.00 MiB    max      -  336.00 MiB     -               -  336.00 MiB         -
+  vllm   240.13 MiB  240.00 MiB    max      -  240.00 MiB     -      132.00 KiB  240.00 MiB         -
+  llama   96.00 MiB   96.00 MiB    max      -   96.00 MiB     -               -   96.00 MiB         -
 )");
 }
 
@@ -920,7 +925,8 @@ TEST_F(Top, BatchesHaveRatesFromTheSecondOn) {
 
     EXPECT_NE(ran.out.find("\n\nmemory"), std::string::npos);
     EXPECT_LT(ran.out.find("  -  "), ran.out.find("0 B/s"));
-    EXPECT_NE(ran.out.find(" 41  240.00 MiB    max      -  240.00 MiB"), std::string::npos)
+    EXPECT_NE(ran.out.find(" 41  240.00 MiB  240.00 MiB    max      -  240.00 MiB"),
+              std::string::npos)
         << ran.out;
 }
 
@@ -956,9 +962,9 @@ TEST_F(Top, JsonIsALineForEachRefreshWithTheKeysOfLsAndPs) {
 
     json account = document["accounts"][2];
     account.erase("rate_bytes_per_second");
-    // Who is exiting is not looked for each second.
+    // Exiting processes are not looked for each second.
     json listed = run_json({"ls", "--json"})["accounts"][2];
-    listed.erase("exiting"); // which processes are, is in its own rows
+    listed.erase("exiting"); // processes have it in their own rows
     EXPECT_EQ(account, listed);
 
     json client = run_json({"top", "-j", "-P", "-n", "1"})["clients"][0];
@@ -1018,7 +1024,7 @@ TEST_F(Top, TheScreenHasColumnsOfItsOwn) {
         const Ran ran = top(words);
 
         EXPECT_EQ(ran.code, 2) << words[0];
-        EXPECT_NE(ran.err.find("the screen has columns of its own"), std::string::npos) << ran.err;
+        EXPECT_NE(ran.err.find("not possible on the screen"), std::string::npos) << ran.err;
         EXPECT_NE(ran.err.find("\nhint: "), std::string::npos) << ran.err;
         EXPECT_TRUE(screen_.shown.empty());
     }

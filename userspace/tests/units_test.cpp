@@ -60,10 +60,27 @@ INSTANTIATE_TEST_SUITE_P(Units, JunkSize,
                                          "40iB", "1G ", " 1G", "1  G", "4 ", "MAX", "unlimited",
                                          "12a", "1.0000000001G", "many"));
 
-TEST(Units, MaxIsOnlyALimit) {
-    EXPECT_EQ(parse_limit("max"), UMACCT_UNLIMITED);
+TEST(Units, EachWordForNoLimitIsUnderstood) {
+    for (const char *word : {"max", "none", "off"}) {
+        EXPECT_EQ(parse_limit(word), UMACCT_UNLIMITED) << word;
+        EXPECT_EQ(parse_amount(word).bytes, UMACCT_UNLIMITED) << word;
+        EXPECT_EQ(parse_time(word), 0U) << word;
+    }
+    EXPECT_EQ(parse_reserve("none").bytes, 0U);
+    EXPECT_EQ(parse_reserve("off").bytes, 0U);
     EXPECT_EQ(parse_limit("1G"), gib);
     EXPECT_THROW(parse_size("max"), Error);
+}
+
+TEST(Units, ASmallAmountNeedsAUnit) {
+    EXPECT_EQ(parse_limit("0"), 0U);
+    EXPECT_EQ(parse_limit("40B"), 40U);
+    EXPECT_EQ(parse_limit("1048576"), 1ULL << 20);
+    for (const char *text : {"40", "1048575", "4.5"}) {
+        EXPECT_THROW(parse_limit(text), Error) << text;
+        EXPECT_THROW(parse_amount(text), Error) << text;
+        EXPECT_THROW(parse_reserve(text), Error) << text;
+    }
 }
 
 TEST(Units, SharesAreOfSomething) {
@@ -83,10 +100,11 @@ TEST(Units, Times) {
     EXPECT_EQ(parse_time("1h"), 3'600'000'000'000U);
     EXPECT_EQ(parse_time("2min"), 120'000'000'000U);
     EXPECT_EQ(parse_time("5m"), 300'000'000'000U);
+    EXPECT_EQ(parse_time("1d"), 86'400'000'000'000U);
     EXPECT_EQ(parse_time("off"), 0U);
     EXPECT_EQ(parse_time("0"), 0U);
     EXPECT_THROW(parse_time("20"), Error);
-    EXPECT_THROW(parse_time("20d"), Error);
+    EXPECT_THROW(parse_time("20w"), Error);
     EXPECT_THROW(parse_time("-1s"), Error);
     EXPECT_THROW(parse_time("999999999999999s"), Error);
 }

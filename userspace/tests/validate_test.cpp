@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t gib = 1ULL << 30;
 
-/// What is wrong with a policy on a machine of 32 GiB, whose largest block has 4 MiB.
+/// Errors of a policy on a machine of 32 GiB, whose largest block has 4 MiB.
 std::vector<std::string> problems(const std::string &text, std::uint64_t total = 32 * gib) {
     std::vector<std::string> lines;
 

@@ -18,14 +18,14 @@ constexpr std::uint64_t size = 32 * mib;
 /// A machine with a driver, of which each part may be broken.
 class FakeCgroup : public TestCgroup {
 public:
-    bool charges = false;   ///< by itself
-    bool can_charge = true; ///< when umacct tells it to
+    bool charges = false;   ///< charges by itself
+    bool can_charge = true; ///< charges on umacct's request
     bool keeps_limit = true;
     bool kills = false;     ///< instead of refusing
-    bool leaks = false;     ///< what is freed stays
+    bool leaks = false;     ///< freed memory stays
     bool too_early = false; ///< refuses an allocation that would fit
     std::uint32_t refusal = 0x51;
-    std::uint64_t room = UMACCT_UNLIMITED; ///< what something above lets through
+    std::uint64_t room = UMACCT_UNLIMITED; ///< limit of something above
 
     std::vector<AccountChange> changes;
 
@@ -41,7 +41,7 @@ public:
         const bool seen = charges || charging_;
         std::uint64_t most = room;
 
-        // As many whole allocations as fit with their metadata.
+        // The number of whole allocations that fit with their metadata.
         if (keeps_limit && hard_ != UMACCT_UNLIMITED)
             most = std::min(most, (hard_ - client) / (mib + kept) * mib);
         if (seen && most > memory_max_ - own) {
@@ -75,7 +75,7 @@ public:
 private:
     static constexpr std::uint64_t own = 300ULL * 1024;
     static constexpr std::uint64_t client = 6144;
-    static constexpr std::uint64_t kept = 13'940; ///< beside the pages of one allocation
+    static constexpr std::uint64_t kept = 13'940; ///< metadata beside the pages of one allocation
     std::uint64_t memory_max_ = UMACCT_UNLIMITED;
     std::uint64_t hard_ = UMACCT_UNLIMITED;
     bool charging_ = false;
@@ -204,7 +204,7 @@ TEST_F(VerifyVerb, RefusesASizeThatIsNotSmall) {
 }
 
 TEST_F(VerifyVerb, KeepsAwayFromAMachineThatIsShortOfMemory) {
-    fake_.status.reserve = 2ULL << 30; // which is all that is available
+    fake_.status.reserve = 2ULL << 30; // all that is available
 
     const test::Ran ran = run({"verify"});
     EXPECT_EQ(ran.code, 1);

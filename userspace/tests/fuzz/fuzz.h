@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/// What every fuzz target needs.
+/// Shared code of the fuzz targets.
 #pragma once
 
 #include <cstddef>
