@@ -15,10 +15,14 @@ help:
 	@echo "make install       install both (as root; DESTDIR, PREFIX); uninstall removes them"
 	@echo "make dkms-install  install the tool, and the module through DKMS"
 	@echo "make deb           build Debian's packages, in build/deb"
-	@echo "make release       of a tag, an apt repository and what belongs to it: KEY=, ARCHES=, OUT="
-	@echo "make setup         install, through apt, what building needs"
+	@echo "make static        build umacct as one static program, in build/static"
+	@echo "make release       publish a tag: an apt repository, static programs, an image, checksums"
+	@echo "                   and a bill of materials; KEY=, ARCHES=, OUT=, IMAGE=no"
+	@echo "make setup         install, through apt, what building umacct and its packages needs;"
+	@echo "                   setup-demo and setup-tests what those need, who do so by themselves"
 	@echo "make demo          see it at work in a virtual machine, without a GPU"
-	@echo "make test          every test; for some of them, see selftests/run --help"
+	@echo "make test          the tests of a quarter of an hour; for some, see selftests/run --help"
+	@echo "make test-all      those, and the rest of every day's"
 	@echo "make test-long     those, and what takes too long for every day"
 	@echo "make torture       storms: MINUTES=, SEED=, CELL="
 	@echo "make test-install  install the packages in a folder and in machines, use, remove them"
@@ -61,7 +65,7 @@ install-source: install-conf
 	install -m 644 include/*.h $(DESTDIR)$(DKMS_SOURCE)/include
 	install -m 644 VERSION $(DESTDIR)$(DKMS_SOURCE)
 	sed 's/#MODULE_VERSION#/$(VERSION)/' dkms.conf >$(DESTDIR)$(DKMS_SOURCE)/dkms.conf
-	# Before 3.2, DKMS says "make clean" there whether or not that is needed.
+	# DKMS before 3.2 says "make clean" there whether or not that is needed.
 	echo 'clean:' >$(DESTDIR)$(DKMS_SOURCE)/Makefile
 
 dkms-install: install-tool install-source
@@ -72,16 +76,16 @@ dkms-install: install-tool install-source
 INSTALLED_SOURCES = $(foreach source,$(wildcard $(DESTDIR)/usr/src/umacct-*),\
 	$(if $(shell dpkg-query -S $(source)/dkms.conf 2>/dev/null),,$(source)))
 
-# What runs is stopped first; below DESTDIR nothing does. A module that DKMS built goes with its
+# Services are stopped first; below DESTDIR there are none. A module that DKMS built goes with its
 # source; "make install" puts the other into updates/ (before Linux 6.3, extra/).
 uninstall:
 	[ "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || for service in umacctd umacct-exporter umacct-device-plugin; do \
 		! systemctl cat $$service.service >/dev/null 2>&1 || \
 			systemctl disable --now $$service.service || exit; done
 	[ "$(DESTDIR)" ] || ! command -v umacct >/dev/null || \
-		for part in nvml podman crio docker containerd cdi; do umacct setup $$part --undo || exit; done
+		for part in nvml podman crio docker containerd k3s rke2 cdi; do umacct setup $$part --undo || exit; done
 	[ "$(DESTDIR)" ] || ! [ -e /sys/module/umacct ] || rmmod umacct
-	[ "$(DESTDIR)" ] || ! [ -e $(PREFIX)/bin/umacct ] || $(PREFIX)/bin/umacct observer off || :
+	[ "$(DESTDIR)" ] || ! [ -e $(PREFIX)/bin/umacct ] || $(PREFIX)/bin/umacct setup observer off || :
 	[ "$(DESTDIR)" ] || for source in $(notdir $(INSTALLED_SOURCES)); do \
 		! [ -d /var/lib/dkms/umacct/$${source#umacct-} ] || \
 			dkms remove umacct/$${source#umacct-} --all || exit; done
@@ -111,22 +115,34 @@ deb:
 		dpkg-buildpackage -b -us -uc -nc $(if $(DEB_ARCH),-a$(DEB_ARCH))
 	@ls build/deb/*.deb
 
-# For other suites: again with the same OUT, on a builder of each.
+static:
+	cmake -S . -B build/static -DUMACCT_STATIC=ON -DUMACCT_OBSERVER=ON -DUMACCT_EXPORTER=OFF \
+		-DUMACCT_KUBERNETES=OFF -DBUILD_TESTING=OFF -DCMAKE_BUILD_TYPE=Release
+	cmake --build build/static --target umacct
+	@ls -l build/static/userspace/umacct
+
+# Run again with the same OUT for another suite, on a builder of it.
 OUT ?= build/release/out
 release:
-	packaging/release $(if $(KEY),--key $(KEY)) $(foreach arch,$(ARCHES),--arch $(arch)) $(OUT)
+	packaging/release $(if $(filter no,$(IMAGE)),--no-image) $(if $(KEY),--key $(KEY)) $(foreach arch,$(ARCHES),--arch $(arch)) $(OUT)
 
 setup:
 	selftests/run setup build
 
+setup-demo:
+	selftests/run setup demo
+
 setup-tests:
 	selftests/run setup
 
-demo: setup-tests
+demo: setup-demo
 	selftests/run demo
 
 test: setup-tests
 	selftests/run
+
+test-all: setup-tests
+	selftests/run --all $(if $(WITHIN),--within $(WITHIN))
 
 test-long: setup-tests
 	selftests/run setup browser
@@ -153,4 +169,4 @@ clean:
 	-[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR)/kmod clean
 
 .PHONY: help module tool install install-tool install-conf install-source dkms-install uninstall \
-	deb release setup setup-tests demo test test-long test-install torture bench generate lint clean
+	deb static release setup setup-demo setup-tests demo test test-all test-long test-install torture bench generate lint clean

@@ -22,7 +22,13 @@ stop() {
 insmod /lib/umacct/umacct_test_alloc.ko || stop "umacct_test_alloc does not load"
 exec 4<>/dev/umacct_test_alloc || stop "no /dev/umacct_test_alloc"
 
+# Who has memory of the driver's has its devices open, and with these something of its heaps.
+open_devices() {
+	exec 7<>/dev/nvidiactl 8<>/dev/nvidia-uvm || stop "the driver's devices can't be opened"
+}
+
 measure() { # WHAT VARIANT PAGES PAGE_SIZE CONTIGUOUS ROUNDS [COMMAND]
+	open_devices
 	for measure_rounds in 5 "$6"; do # the first fill caches and free lists
 		echo "${7:-bench} $3 $4 $5 $measure_rounds" >&4 || stop "$1 can't be measured"
 		read -r measure_result <&4
@@ -49,6 +55,7 @@ page() { # VARIANT
 
 # A chunk of managed memory: the function of nvidia-uvm's that takes it, and the one that frees it.
 chunk() { # VARIANT
+	open_devices
 	for measure_rounds in 5 2000; do
 		echo "managed 4096 $measure_rounds" >&4 || stop "a managed chunk can't be measured"
 		read -r measure_result <&4
@@ -442,10 +449,10 @@ free_many
 
 # BPF programs in its place.
 mount -t bpf bpf /sys/fs/bpf
-umacct observer on >/dev/null || stop "the observer doesn't begin"
+umacct setup observer on >/dev/null || stop "the observer doesn't begin"
 page observer
 chunk observer
-umacct observer off >/dev/null
+umacct setup observer off >/dev/null
 
 case $(uname -m) in
 x86_64) pages=%si ;;

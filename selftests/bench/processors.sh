@@ -35,7 +35,7 @@ allocate() { # PROCESSOR COMMAND
 	# shellcheck disable=SC2016 # the shell below expands it
 	taskset -c "$1" sh -c '
 		echo $$ >"$1/cgroup.procs" || exit
-		exec 4<>/dev/umacct_test_alloc || exit
+		exec 4<>/dev/umacct_test_alloc 5<>/dev/nvidiactl 6<>/dev/nvidia-uvm || exit
 		echo "$2" >&4 || exit
 		read -r result <&4
 		[ "${result%% *}" = status=0x0 ]' sh "$CGROUPS/bench$1" "$2"

@@ -181,12 +181,12 @@ END {
 	page = pair("page", "umacct") - pair("page", "bare")
 	# On arm64 the clock ticks in steps of 16.
 	arm64 = cell ~ /^arm64/
-	most = arm64 ? 640 : 560
-	chunk_most = arm64 ? 580 : 460
+	most = arm64 ? 840 : 750
+	chunk_most = arm64 ? 940 : 760
 	limit_most = arm64 ? 130 : 110
 	charge_most = arm64 ? 480 : 450
 	observer_most = arm64 ? 5600 : 4400
-	observer_chunk_most = arm64 ? 7700 : 5800
+	observer_chunk_most = arm64 ? 6500 : 4500
 	tracefs = pair("page", "tracefs") - pair("page", "bare")
 	each_page = (pair("512x4K", "umacct") - pair("512x4K", "bare") - page) / 511
 	each_level = (check(8) - check(1)) / 7

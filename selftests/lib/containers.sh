@@ -129,7 +129,7 @@ lives() {
 # The cgroup that they are in.
 MANY=many
 # So many every day, and so many in "make test-long".
-MANY_OF=20
+MANY_OF=12
 [ -z "${CASE_LONG-}" ] || MANY_OF=200
 at_once=5
 
@@ -220,6 +220,7 @@ tell_of() { # WORD...
 # named libpod-ID.
 kill_in_start() { # NAME PID
 	read_seconds
+	# shellcheck disable=SC2154 # read_seconds sets it
 	kill_until=$((seconds + PATIENCE))
 	until many_at=$(many_cgroup "$1") && [ "$many_at" ] && [ -d "$(cgroup_dir "$MANY/$many_at")" ]; do
 		read_seconds
@@ -255,6 +256,57 @@ tidy_up() {
 	[ ! "$(find "$(cgroup_dir "$MANY")" -mindepth 1 -type d)" ]
 }
 
+# --- without umacctd ------------------------------------------------------------------------
+
+# without_daemon RUNTIME: starts $MANY_OF containers, or 100 in "make test-long", while umacctd is killed
+# again and again. It uses what the case has for many.
+without_daemon() {
+	[ -z "${CASE_LONG-}" ] || MANY_OF=100
+	many_of="$MANY_OF containers of $1, with umacctd killed again and again,"
+	rm -f "$OUT".m*.x "$TEST_DIR/enough" "$TEST_DIR/deaths"
+	many_end
+	many_killed=
+	many_late=
+	many_struck=0
+	cgroup_make "$MANY"
+	for policy_file in /etc/umacct.toml "$WORLD/etc/umacct.toml"; do
+		printf '[[rule]]\ncgroup = "%s/*"\nhard = "%sM"\n' "$(cgroup_path "$MANY")" "$LIMIT" >"$policy_file"
+	done
+	daemon_dies_again_and_again &
+	many_killer=$!
+	for i in $(seq "$MANY_OF"); do
+		many_run "m$i.x" &
+		many_running="$many_running m$i.x:$!"
+		[ $((i % at_once)) -ne 0 ] || wait_for_many
+	done
+	wait_for_many
+	touch "$TEST_DIR/enough"
+	wait "$many_killer"
+	deaths=$(wc -l <"$TEST_DIR/deaths")
+	diag "umacctd was killed $deaths times"
+	is "none of $many_of takes longer than $PATIENCE s" "$many_late" ""
+	check "umacctd was killed at least as often as $at_once of $many_of ran at once" \
+		[ "$deaths" -ge $((MANY_OF / at_once)) ]
+	check "none of $many_of was given more than its limit" none_above
+	is "all of $many_of ran" "$(all_that_ran)" "$MANY_OF"
+	check "what is left of $many_of is removed" eventually tidy_up
+	rm -f /etc/umacct.toml "$WORLD/etc/umacct.toml"
+	cgroup_remove "$(cgroup_path "$MANY")"
+}
+
+# How long it lives, up to 1.3 s, and how long there is none, up to 2.6 s, is by chance: that is what is
+# tried. Started at once each time, it left containers too little of an emulated processor.
+daemon_dies_again_and_again() {
+	while [ ! -e "$TEST_DIR/enough" ]; do
+		/usr/sbin/umacctd >/dev/null 2>&1 &
+		usleep $(($(od -An -N2 -tu2 /dev/urandom) * 20))
+		kill -KILL $!
+		wait $! 2>/dev/null
+		echo >>"$TEST_DIR/deaths"
+		usleep $(($(od -An -N2 -tu2 /dev/urandom) * 40))
+	done
+}
+
 # --- runtimes -----------------------------------------------------------------------------
 
 ctr() {
@@ -276,7 +328,7 @@ containerd_down() {
 # A daemon that waits for a container's end may not heed SIGTERM.
 end_daemon() { # PID
 	kill "$1"
-	gone "$1" || kill -KILL "$1"
+	eventually process_is_gone "$1" || kill -KILL "$1"
 }
 
 podman() {

@@ -62,6 +62,7 @@ docker_remove() { # NAME...
 # What Docker can't remove it can when it is started again, as an administrator would.
 docker_again() { # NAME...
 	diag "Docker did not remove what was killed within $PATIENCE s, and is started again"
+	# shellcheck disable=SC2154 # containers.sh sets it
 	kill -KILL "$dockerd" "$containerd"
 	gone "$dockerd"
 	gone "$containerd"
@@ -140,4 +141,5 @@ many_docker() {
 		rm -f /tmp/m*.x.id
 	}
 	many Docker
+	without_daemon Docker
 }

@@ -37,17 +37,22 @@ is_of_list() {
 	[ "$head_long" = "$1" ] || [ "$head_long" = also ]
 }
 
-# is_one_of NAME GLOBS: it matches one of those between commas.
+# is_one_of NAME GLOBS: it matches one of those between commas, and none that has a "!" before it.
 is_one_of() {
 	one_of_globs=$2,
+	one_of_answer=1
 	while [ "$one_of_globs" ]; do
+		one_of_glob=${one_of_globs%%,*}
 		# shellcheck disable=SC2254 # they are meant as globs
 		case $1 in
-		${one_of_globs%%,*}) return 0 ;;
+		${one_of_glob#!})
+			[ "$one_of_glob" = "${one_of_glob#!}" ] || return 1
+			one_of_answer=0
+			;;
 		esac
 		one_of_globs=${one_of_globs#*,}
 	done
-	return 1
+	return $one_of_answer
 }
 
 # is_case FILE GLOBS: the case's name is one of them, as "limits/hard_limit" is of "limits/*".

@@ -3,13 +3,14 @@
 #
 # For cases in which the observer counts, and not the module.
 
-# Unloads the module. It says what the driver keeps of what as long as it is there.
+# Unloads the module.
 without_module() {
-	METADATA_STATUS=$TEST_DIR/status
-	cp "$DEBUGFS/status" "$METADATA_STATUS"
 	OBSERVED=yes
-	export METADATA_STATUS OBSERVED
+	export OBSERVED
 	rmmod umacct
+	# Whoever asks for the module's family would have the kernel start modprobe, and where a case takes
+	# all memory, the kernel would kill for that.
+	echo >/proc/sys/kernel/modprobe
 }
 
 # again CASE: its checks, as checks of this one.

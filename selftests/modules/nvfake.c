@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stands in for an nvidia.ko of series 590 to 615, as far as page pools go: the functions
+ * Stands in for an nvidia.ko of series 590 to 610, as far as page pools go: the functions
  * that umacct hooks there and does without nothing of, and pools that are made, and found
  * by the kernel, as that driver's are. A case gives it the driver's name.
  *
  * "blocks" says how many blocks of each order the first node's pools hold from the
  * beginning; while "hold" is set, whoever counts a pool waits, and with "slow" for 20 ms at
  * the least. Writing a number of pages
- * to the parameter "ask" asks for so many, as an ioctl would, and frees them; to "take", it
- * keeps them until another number is written there. They are counted, and there are none.
+ * to the parameter "ask" asks for that many, as an ioctl would, and frees them; to "take", it
+ * keeps them until another number is written there. They are counted, and there are none. Writing
+ * "FUNCTION PAGES" to "work" calls a function that works for the machine, which asks for that many.
  */
 #include <linux/delay.h>
 #include <linux/list.h>
@@ -53,7 +54,10 @@ noinline __noclone u32 nv_alloc_pages(void *nv, u32 count, u64 page_size, u8 con
 	u32 status = NV_OK;
 
 	*priv = &sysmem_page_pools;
-	/* From 14 on gcc tells callers what is returned, though umacct may return another. */
+	/*
+	 * Hides the value: from version 14 on, gcc assumes at the callers that this status is
+	 * returned, and umacct may return another.
+	 */
 	OPTIMIZER_HIDE_VAR(status);
 	return status;
 }
@@ -120,6 +124,91 @@ static int take_set(const char *text, const struct kernel_param *kp)
 
 static const struct kernel_param_ops take_ops = { .set = take_set };
 module_param_cb(take, &take_ops, NULL, 0200);
+
+/* --- work for the machine --- */
+
+static u32 work_pages;
+
+static noinline int ask_for_work(void)
+{
+	void *priv = ask(work_pages);
+
+	if (!priv)
+		return -ENOMEM;
+	nv_free_system_pages(priv);
+	return 0;
+}
+
+/* Keeps the call before it from becoming a jump, which would hide the caller. */
+static __always_inline int not_last(int err)
+{
+	OPTIMIZER_HIDE_VAR(err);
+	return err;
+}
+
+noinline __noclone int rm_init_adapter(void)
+{
+	return not_last(ask_for_work());
+}
+
+noinline __noclone int nv_shutdown_adapter(void)
+{
+	return not_last(ask_for_work());
+}
+
+noinline __noclone int nv_set_system_power_state(void)
+{
+	return not_last(ask_for_work());
+}
+
+noinline __noclone int rm_power_management(void)
+{
+	return not_last(ask_for_work());
+}
+
+noinline __noclone int rm_transition_dynamic_power(void)
+{
+	return not_last(ask_for_work());
+}
+
+noinline __noclone int nvidia_modeset_suspend(void)
+{
+	return not_last(ask_for_work());
+}
+
+noinline __noclone int nvidia_modeset_resume(void)
+{
+	return not_last(ask_for_work());
+}
+
+static const struct {
+	const char *name;
+	int (*function)(void);
+} works[] = {
+	{ "rm_init_adapter", rm_init_adapter },
+	{ "nv_shutdown_adapter", nv_shutdown_adapter },
+	{ "nv_set_system_power_state", nv_set_system_power_state },
+	{ "rm_power_management", rm_power_management },
+	{ "rm_transition_dynamic_power", rm_transition_dynamic_power },
+	{ "nvidia_modeset_suspend", nvidia_modeset_suspend },
+	{ "nvidia_modeset_resume", nvidia_modeset_resume },
+};
+
+static int work_set(const char *text, const struct kernel_param *kp)
+{
+	char name[64];
+	size_t i;
+
+	if (sscanf(text, "%63s %u", name, &work_pages) != 2)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(works); i++)
+		if (!strcmp(name, works[i].name))
+			return works[i].function();
+	return -ENOENT;
+}
+
+static const struct kernel_param_ops work_ops = { .set = work_set };
+module_param_cb(work, &work_ops, NULL, 0200);
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 static struct pool *pool_of(struct shrinker *shrinker)

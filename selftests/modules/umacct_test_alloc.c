@@ -19,6 +19,11 @@
  *	native 0|1
  *	hold SYMBOL
  *	release
+ *	inside SYMBOL PAGES PAGE_SIZE CONTIGUOUS
+ *	outside
+ *	fault PID FD ADDRESS SIZE COUNT
+ *	heap SIZE COUNT
+ *	register PAGES
  *	direct SYMBOL
  *	undirect
  *	fail SYMBOL COUNT [RESULT [AFTER]]
@@ -27,7 +32,10 @@
  * "bench" tells what an allocation and its free take, each freed at once; "crowd", when
  * all are freed at the end, the oldest first; "managed", of a chunk of managed memory of
  * nvidia-uvm's, which has to be loaded. "retry" does what the driver does when it is
- * refused: it asks for the same pages in smaller and smaller blocks, down to single pages.
+ * refused: it asks for the same pages in smaller and smaller blocks, down to single pages,
+ * rounded up to whole blocks each time.
+ * "heap" takes blocks of the driver's heap, with interrupts off. "register" gives the process
+ * that many pages and registers them with the driver, once for each holder, until "free".
  * "keep" allocates, and sleeps before it returns to user space until "release".
  * "memory" says what the kernel's own users of these figures are told about the machine's
  * memory, in bytes. "hide" puts a probe on a function that keeps its calls from the probes
@@ -38,7 +46,7 @@
  * before he enters it. "direct" makes a direct call from that function, until "undirect", as
  * a BPF program does that runs at a function's end. "fail" has COUNT calls of a function
  * return RESULT at once, or 0, as if memory had run out: the next ones, or those after AFTER
- * others. "race" has this process and a thread change the same word without a lock, so many
+ * others. "race" has this process and a thread change the same word without a lock, that many
  * times.
  *
  * A call is made in the writer's context, or, with "thread " before the
@@ -50,6 +58,8 @@
  * can't be called from here.
  */
 #include <linux/completion.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
@@ -59,6 +69,7 @@
 #include <linux/log2.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
@@ -90,6 +101,9 @@
 
 #define CACHE_TYPE_CACHED	0
 
+/* NV_LOCK_USER_PAGES_FLAGS_WRITE_YES */
+#define REGISTER_WRITE		1
+
 /* UVM_CPU_CHUNK_ALLOC_FLAGS_ACCOUNT: as umacct has it, so that it adds no charge. */
 #define CHUNK_ACCOUNT		2
 #define ANY_NODE		(-1)
@@ -104,6 +118,15 @@ typedef u32 (*alloc_535_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type,
 typedef u32 (*chunk_alloc_fn)(u32 size, u32 flags, int node, void **chunk);
 typedef u32 (*chunk_alloc_535_fn)(u32 size, u32 flags, void **chunk);
 typedef void (*chunk_free_fn)(void *chunk);
+typedef struct file *(*get_file_fn)(struct task_struct *task, unsigned int fd);
+typedef void *(*find_range_fn)(void *va_space, u64 address);
+typedef u32 (*find_block_fn)(void *va_space, void *range, u64 address, void **block);
+typedef u32 (*serve_fn)(unsigned long processor, void *block, void *retry, void *context);
+typedef u32 (*heap_alloc_fn)(void **address, u64 size);
+typedef void (*heap_free_fn)(void *address);
+typedef u32 (*register_fn)(unsigned long address, u64 pages, void **array, u32 flags);
+/* Drivers before 580 take no flags. */
+typedef u32 (*unregister_fn)(u64 pages, void *array, u32 flags);
 typedef u32 (*free_fn)(void *nv, u32 pages, u8 contiguous, u32 cache_type, void *handle);
 
 struct shape {
@@ -119,6 +142,7 @@ struct block {
 	void *handle;
 	u32 pages;
 	u8 contiguous;
+	bool managed;
 };
 
 struct holder {
@@ -130,6 +154,9 @@ struct holder {
 	free_fn free;
 	void *chunk_alloc;
 	chunk_free_fn chunk_free;
+	void *heap;			/* blocks, each with the next one's address */
+	void *registered;		/* the driver's array of pages that are registered */
+	u64 registered_pages;
 	char result[256];
 	size_t result_length;
 };
@@ -159,7 +186,10 @@ static int init_find_symbol(void)
 	return 0;
 }
 
-/* With a reference; an open file of the driver's would do, too, but counts for the holder. */
+/*
+ * Returns the module with a reference held. An open file of the driver's would pin it, too, but
+ * counts for the holder.
+ */
 static struct module *get_module_of(unsigned long function)
 {
 	module_of_fn find = (module_of_fn)find_symbol("__module_address");
@@ -212,13 +242,34 @@ static u32 call_alloc(struct holder *holder, const struct shape *shape, u64 *pte
 					     handle);
 }
 
+/* The memory stays the process's. */
+static void unregister(struct holder *holder)
+{
+	unregister_fn give = (unregister_fn)find_symbol("nvidia:os_unlock_user_pages");
+
+	if (holder->registered)
+		give(holder->registered_pages, holder->registered, REGISTER_WRITE);
+	holder->registered = NULL;
+}
+
 static void free_blocks(struct holder *holder)
 {
+	heap_free_fn give = (heap_free_fn)find_symbol("nvidia:os_free_mem");
 	struct block *block, *next;
+	void *heap;
+
+	while ((heap = holder->heap)) {
+		holder->heap = *(void **)heap;
+		give(heap);
+	}
+	unregister(holder);
 
 	list_for_each_entry_safe(block, next, &holder->blocks, list) {
-		holder->free(NULL, block->pages, block->contiguous, CACHE_TYPE_CACHED,
-			     block->handle);
+		if (block->managed)
+			holder->chunk_free(block->handle);
+		else
+			holder->free(NULL, block->pages, block->contiguous, CACHE_TYPE_CACHED,
+				     block->handle);
 		list_del(&block->list);
 		kfree(block);
 	}
@@ -237,6 +288,7 @@ static int add_block(struct holder *holder, const struct shape *shape, u64 *ptes
 	}
 	block->pages = shape->pages;
 	block->contiguous = shape->contiguous;
+	block->managed = shape->managed;
 	list_add(&block->list, &holder->blocks);
 	return 0;
 }
@@ -373,6 +425,13 @@ out:
 	return err;
 }
 
+static int find_chunk_functions(struct holder *holder)
+{
+	holder->chunk_alloc = (void *)find_symbol("nvidia_uvm:uvm_cpu_chunk_alloc");
+	holder->chunk_free = (chunk_free_fn)find_symbol("nvidia_uvm:uvm_cpu_chunk_free");
+	return holder->chunk_alloc && holder->chunk_free ? 0 : -ENODEV;
+}
+
 static int run_managed(struct holder *holder, const char *arguments)
 {
 	struct shape shape = { .pages = 1, .managed = true };
@@ -381,16 +440,52 @@ static int run_managed(struct holder *holder, const char *arguments)
 	    shape.page_size < PAGE_SIZE || !is_power_of_2(shape.page_size) ||
 	    !shape.count || shape.count > MAX_ROUNDS)
 		return -EINVAL;
-	holder->chunk_alloc = (void *)find_symbol("nvidia_uvm:uvm_cpu_chunk_alloc");
-	holder->chunk_free = (chunk_free_fn)find_symbol("nvidia_uvm:uvm_cpu_chunk_free");
-	if (!holder->chunk_alloc || !holder->chunk_free)
-		return -ENODEV;
-	return run_bench(holder, &shape, false);
+	return find_chunk_functions(holder) ?: run_bench(holder, &shape, false);
+}
+
+static int run_heap(struct holder *holder, const char *arguments)
+{
+	heap_alloc_fn take = (heap_alloc_fn)find_symbol("nvidia:os_alloc_mem");
+	u32 size, count, done, status = 0;
+	void **block;
+
+	if (sscanf(arguments, "%u %u", &size, &count) != 2 || size < sizeof(block))
+		return -EINVAL;
+	for (done = 0; done < count; done++) {
+		local_irq_disable();
+		status = take((void **)&block, size);
+		local_irq_enable();
+		if (status)
+			break;
+		*block = holder->heap;
+		holder->heap = block;
+	}
+	set_result(holder, "status=0x%x count=%u\n", status, done);
+	return 0;
+}
+
+static int run_register(struct holder *holder, const char *arguments)
+{
+	register_fn take = (register_fn)find_symbol("nvidia:os_lock_user_pages");
+	unsigned long address;
+	u32 pages, status;
+
+	if (!take || holder->registered || !current->mm || kstrtou32(arguments, 0, &pages) ||
+	    !pages || pages > MAX_PAGES)
+		return -EINVAL;
+	address = vm_mmap(NULL, 0, pages * PAGE_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	if (IS_ERR_VALUE(address))
+		return address;
+	status = take(address, pages, &holder->registered, REGISTER_WRITE);
+	holder->registered_pages = pages;
+	set_result(holder, "status=0x%x\n", status);
+	return 0;
 }
 
 static DECLARE_COMPLETION(let_go);
 
-/* As if what called the driver slept on its way back. */
+/* Sleeps before it returns, as a caller of the driver's might. */
 static int run_keep(struct holder *holder, const struct shape *shape)
 {
 	int err;
@@ -421,13 +516,14 @@ static bool driver_can_walk(const struct holder *holder, const struct shape *sha
 	       shape->pages % block_pages == 0;
 }
 
-/* As the driver's own callers do, all in one go. */
+/* Retries in one go, as the resource manager does: each size is aligned anew. */
 static int run_retry(struct holder *holder, const struct shape *shape)
 {
 	struct shape smaller = *shape;
 	int err;
 
 	for (;;) {
+		smaller.pages = round_up(shape->pages, 1 << get_order(smaller.page_size));
 		err = run_alloc(holder, &smaller);
 		if (err || smaller.page_size == PAGE_SIZE || !list_empty(&holder->blocks))
 			return err;
@@ -442,7 +538,7 @@ static atomic_t failures_left;
 static atomic_t calls_before;
 static long failure_result;
 
-/* What a failing function does instead: its result is in its register already. */
+/* Replaces the body of a function that is to fail: its result is already in the register. */
 static noinline __used void return_at_once(void)
 {
 	barrier();
@@ -510,7 +606,7 @@ static void run_memory(struct holder *holder)
 		   (u64)si_mem_available() << PAGE_SHIFT);
 }
 
-/* Goes on behind the probe: the kprobe core asks nobody else then. */
+/* Goes on behind the probe: the kprobe core calls no other handler then. */
 static int step_over(struct kprobe *probe, struct pt_regs *regs)
 {
 #ifdef CONFIG_X86_64
@@ -573,7 +669,7 @@ static int run_native(bool on)
 	return err;
 }
 
-/* With as many arguments as those have that are held. */
+/* Any held function: none of them has more arguments than this. */
 typedef unsigned long (*any_fn)(unsigned long, unsigned long, unsigned long, unsigned long);
 
 static struct kprobe holding;
@@ -666,7 +762,7 @@ static void run_undirect(void)
 	unregister_ftrace_direct_multi(&going_around, (unsigned long)go_around);
 	ftrace_free_filter(&going_around);
 #endif
-	/* Somebody may be on his way through it. */
+	/* A task may be on its way through it. */
 	synchronize_rcu_tasks();
 	go_around_to = 0;
 }
@@ -695,7 +791,119 @@ static int run_direct(const char *text)
 	go_around_to = 0;
 	return err;
 }
+/* --- a fault of a GPU --- */
+
+static struct kprobe serving;
+static struct holder *serving_holder;
+static struct shape serving_shape;
+static u32 served;
+
+/* Replaces all of uvm_va_block_service_locked() except umacct's hook in it. */
+static u32 serve(unsigned long processor, void *block, void *retry, void *context)
+{
+	u32 status = 0;
+
+	while (served < serving_shape.count && !status) {
+		if (add_block(serving_holder, &serving_shape, NULL, &status))
+			return NO_MEMORY;
+		served += !status;
+	}
+	return status;
+}
+
+static int go_serve(struct kprobe *probe, struct pt_regs *regs)
+{
+	instruction_pointer_set(regs, (unsigned long)serve);
+	return 1;
+}
+NOKPROBE_SYMBOL(go_serve);
+
+static int probe_serving(const char *symbol)
+{
+	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
+	int err = register_kprobe(&kp);
+
+	if (err)
+		return err;
+	unregister_kprobe(&kp);
+	serving = (struct kprobe) {
+		.addr = (void *)behind_site(&kp),
+		.pre_handler = go_serve,
+		.post_handler = after_function,
+	};
+	return register_kprobe(&serving);
+}
+
+/* The driver keeps the kind of an open file in the address's lowest bits. */
+static void *va_space_of(struct file *file)
+{
+	return (void *)((unsigned long)file->private_data & ~3ul);
+}
+
+static struct file *file_of(pid_t pid, unsigned int fd)
+{
+	/* It isn't for modules. */
+	get_file_fn get_file = (get_file_fn)find_symbol("fget_task");
+	struct task_struct *task = get_pid_task(find_vpid(pid), PIDTYPE_TGID);
+	struct file *file = NULL;
+
+	if (!task)
+		return NULL;
+	if (get_file)
+		file = get_file(task, fd);
+	put_task_struct(task);
+	return file;
+}
+
+static u32 fault_at(void *va_space, u64 address)
+{
+	find_range_fn find_range = (find_range_fn)find_symbol("nvidia_uvm:uvm_va_range_find");
+	find_block_fn find_block =
+		(find_block_fn)find_symbol("nvidia_uvm:uvm_va_block_find_create_in_range");
+	serve_fn serve_fault = (serve_fn)find_symbol("nvidia_uvm:uvm_va_block_service_locked");
+	void *block;
+	u32 status;
+
+	status = find_block(va_space, find_range(va_space, address), address, &block);
+	return status ?: serve_fault(0, block, NULL, NULL);
+}
+
+static int run_fault(struct holder *holder, const char *text)
+{
+	struct shape *shape = &serving_shape;
+	unsigned int fd;
+	struct file *file;
+	u64 address;
+	u32 status;
+	int pid, err;
+
+	*shape = (struct shape) { .pages = 1, .managed = true };
+	if (sscanf(text, "%d %u %llx %u %u", &pid, &fd, &address, &shape->page_size,
+		   &shape->count) != 5 || !is_power_of_2(shape->page_size))
+		return -EINVAL;
+	err = find_chunk_functions(holder) ?:
+	      probe_serving("nvidia_uvm:uvm_va_block_service_locked");
+	if (err)
+		return err;
+	serving_holder = holder;
+	served = 0;
+	file = file_of(pid, fd);
+	if (file) {
+		status = fault_at(va_space_of(file), address);
+		set_result(holder, "status=0x%x count=%u\n", status, served);
+		fput(file);
+	} else {
+		err = -EBADF;
+	}
+	unregister_kprobe(&serving);
+	return err;
+}
 #else
+static int run_fault(struct holder *holder, const char *text)
+{
+	return -EOPNOTSUPP;
+}
+
 static void run_undirect(void)
 {
 }
@@ -721,6 +929,75 @@ static int run_hold(const char *symbol)
 	err = register_kprobe(&holding);
 	if (err)
 		holding = (struct kprobe) { 0 };
+	return err;
+}
+
+/* --- an allocation in whatever task calls a function --- */
+
+static struct kprobe inside;
+static char inside_symbol[64];
+static any_fn inside_function;
+static struct holder *inside_holder;
+static struct shape inside_shape;
+static atomic_t inside_wanted;
+static u32 inside_status;
+
+static unsigned long inside_call(unsigned long a, unsigned long b, unsigned long c,
+				 unsigned long d)
+{
+	const struct shape *shape = &inside_shape;
+	u64 *ptes = kvcalloc(shape->pages, sizeof(*ptes), GFP_KERNEL);
+	void *handle;
+
+	if (ptes)
+		inside_status = call_alloc(inside_holder, shape, ptes, &handle);
+	if (ptes && !inside_status)
+		inside_holder->free(NULL, shape->pages, shape->contiguous, CACHE_TYPE_CACHED,
+				    handle);
+	kvfree(ptes);
+	/* The probe lets this call through. */
+	return inside_function(a, b, c, d);
+}
+
+static int go_inside(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (atomic_dec_if_positive(&inside_wanted) < 0)
+		return 0;
+	instruction_pointer_set(regs, (unsigned long)inside_call);
+	return 1;
+}
+NOKPROBE_SYMBOL(go_inside);
+
+static void run_outside(void)
+{
+	if (!inside.pre_handler)
+		return;
+	unregister_kprobe(&inside);
+	inside = (struct kprobe) { 0 };
+}
+
+static int run_inside(struct holder *holder, const char *text)
+{
+	int err;
+
+	if (inside.pre_handler || sscanf(text, "%63s", inside_symbol) != 1 ||
+	    parse_shape(text + strlen(inside_symbol), &inside_shape) ||
+	    !driver_can_walk(holder, &inside_shape))
+		return -EINVAL;
+	inside_function = (any_fn)find_symbol(inside_symbol);
+	if (!inside_function)
+		return -ENOENT;
+	inside_holder = holder;
+	inside_status = U32_MAX;
+	atomic_set(&inside_wanted, 1);
+	inside = (struct kprobe) {
+		.symbol_name = inside_symbol,
+		.pre_handler = go_inside,
+		.post_handler = after_function,
+	};
+	err = register_kprobe(&inside);
+	if (err)
+		inside = (struct kprobe) { 0 };
 	return err;
 }
 
@@ -786,6 +1063,17 @@ static int run_command(struct holder *holder, const char *command)
 		run_release();
 		return 0;
 	}
+	if (str_has_prefix(command, "inside ")) {
+		set_result(holder, "status=0x0\n");
+		return run_inside(holder, command + strlen("inside "));
+	}
+	if (str_has_prefix(command, "fault "))
+		return run_fault(holder, command + strlen("fault "));
+	if (str_has_prefix(command, "outside")) {
+		run_outside();
+		set_result(holder, "status=0x%x\n", inside_status);
+		return 0;
+	}
 	if (str_has_prefix(command, "direct ")) {
 		set_result(holder, "status=0x0\n");
 		return run_direct(command + strlen("direct "));
@@ -809,6 +1097,10 @@ static int run_command(struct holder *holder, const char *command)
 		set_result(holder, "status=0x0\n");
 		return 0;
 	}
+	if (str_has_prefix(command, "heap "))
+		return run_heap(holder, command + strlen("heap "));
+	if (str_has_prefix(command, "register "))
+		return run_register(holder, command + strlen("register "));
 	if (str_has_prefix(command, "managed "))
 		return run_managed(holder, command + strlen("managed "));
 	bench = str_has_prefix(command, "bench ");
@@ -817,7 +1109,8 @@ static int run_command(struct holder *holder, const char *command)
 	keep = str_has_prefix(command, "keep ");
 	if (!bench && !crowd && !retry && !keep && !str_has_prefix(command, "alloc "))
 		return -EINVAL;
-	if (parse_shape(strchr(command, ' ') + 1, &shape) || !driver_can_walk(holder, &shape))
+	if (parse_shape(strchr(command, ' ') + 1, &shape) ||
+	    (!retry && !driver_can_walk(holder, &shape)))
 		return -EINVAL;
 	if (keep)
 		return run_keep(holder, &shape);
@@ -928,6 +1221,8 @@ static int holder_release(struct inode *inode, struct file *file)
 	struct holder *holder = file->private_data;
 
 	free_blocks(holder);
+	if (inside_holder == holder)
+		run_outside();
 	module_put(holder->driver);
 	kfree(holder);
 	return 0;

@@ -152,7 +152,7 @@ static int make_interrupt(void)
 	return 0;
 }
 
-/* What the driver reads to learn which GPU this is. */
+/* Fills the registers from which the driver learns which GPU this is. */
 static int fill_registers(struct pci_bus *bus)
 {
 	struct pci_dev *dev = pci_get_slot(bus, 0);

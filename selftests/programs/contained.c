@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		mount_own();
-		/* What isn't bounded by this is given to a root by exec. */
+		/* Exec gives a root what this does not bound. */
 		if (!admin && prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN))
 			die("prctl");
 		execvp(argv[2], argv + 2);

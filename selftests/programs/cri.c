@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Of HTTP/2. */
+/* Types of HTTP/2 frames. */
 #define PREFACE		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define HEAD_SIZE	9
 #define STREAM		1
@@ -38,10 +38,10 @@ enum frame {
 #define END_STREAM	0x1
 #define END_HEADERS	0x4
 
-/* Of gRPC: whether it is compressed, and its length, come before a message. */
+/* gRPC's head of a message: whether it is compressed, and its length. */
 #define PREFIX_SIZE	5
 
-/* Of protobuf. */
+/* Wire types of protobuf. */
 #define VARINT		0
 #define FIXED64		1
 #define LENGTH		2

@@ -54,7 +54,7 @@ static void run(const char *nth, char **command)
 	_exit(127);
 }
 
-/* Of a process that has ended and that nobody has waited for yet. */
+/* The state of a zombie. */
 static int left_of(pid_t pid, char *left, int size)
 {
 	char path[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * freewatch FLOOR: looks at the machine's free memory every few milliseconds until it is
- * told to end (SIGTERM). Then, in one line: how little was free, how long it was under
+ * ended (SIGTERM). Then, in one line: how little was free, how long it was under
  * FLOOR bytes without a break, and how long it did not look itself.
  */
 #include <signal.h>
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 			least = free;
 		if (now - last > gap)
 			gap = now - last;
-		/* Since the last look that found more. */
+		/* Milliseconds since the last look that found more. */
 		under = free < floor ? under + now - last : 0;
 		if (under > longest)
 			longest = under;

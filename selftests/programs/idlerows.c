@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * idlerows MAP COUNT PID ACCOUNT: puts so many rows into the observer's map of processes, which is
+ * idlerows MAP COUNT PID ACCOUNT: puts that many rows into the observer's map of processes, which is
  * pinned at MAP, as a process leaves them that has freed all that it held for that account.
  */
 #include <linux/bpf.h>

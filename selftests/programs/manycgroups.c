@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * manycgroups make COUNT: makes so many cgroups below /many, a hundred in each of its
+ * manycgroups make COUNT: makes that many cgroups below /many, a hundred in each of its
  * children.
  *
- * manycgroups hold COUNT PAGES: takes so many pages of driver memory in each of them, one
+ * manycgroups hold COUNT PAGES: takes that many pages of driver memory in each of them, one
  * by one, says "ready", and holds all of it until its standard input ends.
  *
  * manycgroups control COUNT: gives each the memory controller.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * meminfo: how much memory a program is told the machine has, by each of the
+ * meminfo: the machine's memory as a program sees it, by each of the
  * ways it may ask. One line each, in bytes:
  *
  *	sysinfo TOTAL FREE

@@ -4,16 +4,19 @@
  * checks that every answer is an error that says why, and that nothing changed.
  * It builds its messages by hand: a library would refuse to.
  *
- *	nltest root		as somebody who may change things
- *	nltest deny ID		as somebody who may not, against account ID
- *	nltest nothing		as somebody who may not even see anything
+ *	nltest root		with the privilege to change settings
+ *	nltest deny ID		without it, against account ID
+ *	nltest nothing		without the privilege to see anything
  *	nltest enforced STATE	the driver is in this state, and changes are answered so
- *	nltest figures ID	account ID is told with the memory controller's figures
+ *	nltest figures ID	account ID has the memory controller's figures
  *
  * These print TAP.
  *
  *	nltest cost ROUNDS	prints what STATUS_GET takes at least, in nanoseconds, which
  *				are instructions under QEMU's icount
+ *
+ *	nltest accounts		prints names of figures, and a line with these for each account;
+ *				blanks in a path are question marks
  *
  *	nltest toggle ID ONE OTHER ROUNDS
  *				sets the hard limit of account ID to ONE and to OTHER by turns
@@ -71,17 +74,18 @@ struct request {
 
 struct reply {
 	uint64_t present;		/* a bit for each attribute that an object had */
-	uint32_t driver_state;		/* in the answer to ACCOUNT_SET */
+	uint32_t driver_state;		/* the answer to ACCOUNT_SET has it */
 	int error;			/* errno, 0 if it was done */
 	bool interrupted;		/* a dump that must be made again */
 	char message[256];		/* the extended ack's text */
 	uint32_t objects;
-	uint64_t checksum;		/* of everything the objects said */
+	uint64_t checksum;		/* sum of the objects' figures */
 };
 
 static int sock = -1;
 static bool slowly;
 static bool stops;
+static void (*show_object)(const struct nlmsghdr *header);
 static uint16_t family;
 static uint32_t events_group;
 static int tests;
@@ -203,7 +207,7 @@ static void note_attribute(const struct nlattr *attribute, void *context)
 	struct reply *reply = context;
 
 	reply->present |= 1ull << (type_of(attribute) % 64);
-	/* In objects of other kinds, it is something else that nobody looks at. */
+	/* Objects of other kinds have something else there, which is not read. */
 	if (type_of(attribute) == UMACCT_A_ACCOUNT_DRIVER_STATE)
 		memcpy(&reply->driver_state, data_of(attribute), sizeof(reply->driver_state));
 }
@@ -218,6 +222,8 @@ static void add_object(const struct nlmsghdr *header, struct reply *reply)
 	const unsigned char *data = NLMSG_DATA(header);
 
 	each_attribute_of(header, note_attribute, reply);
+	if (show_object)
+		show_object(header);
 	reply->objects++;
 	for (uint32_t i = 0; i < header->nlmsg_len - NLMSG_HDRLEN; i++)
 		reply->checksum = reply->checksum * 31 + data[i];
@@ -321,7 +327,7 @@ static void refused(const char *description, const struct request *request, int 
 	printf("# says: %s\n", reply.message[0] ? reply.message : "(nothing)");
 }
 
-/* For what the netlink core itself answers, without a text of its own. */
+/* The netlink core answers these itself, without a text of its own. */
 static void refused_by_core(const char *description, const struct request *request, int wanted)
 {
 	struct reply reply = transact(request);
@@ -483,7 +489,7 @@ static void test_noise(void)
 		printf("# %d were accepted\n", accepted);
 }
 
-/* Nobody reads to the end of a dump, and the next reader is none the worse. */
+/* A dump that is not read to its end does no harm to the next reader. */
 static void test_abandoned_dumps(uint32_t objects)
 {
 	struct request request = new_request(family, UMACCT_CMD_ACCOUNT_GET, NLM_F_DUMP);
@@ -704,6 +710,73 @@ static int run_slowly(bool and_stop)
 	return accounts.error || clients.error;
 }
 
+static const struct figure {
+	const char *name;
+	int attribute;
+} figures[] = {
+	{ "usage", UMACCT_A_ACCOUNT_USAGE },
+	{ "managed", UMACCT_A_ACCOUNT_MANAGED },
+	{ "metadata", UMACCT_A_ACCOUNT_METADATA },
+	{ "local", UMACCT_A_ACCOUNT_LOCAL },
+	{ "peak", UMACCT_A_ACCOUNT_PEAK },
+	{ "charged", UMACCT_A_ACCOUNT_CHARGED },
+	{ "allocs", UMACCT_A_ACCOUNT_ALLOCS },
+	{ "frees", UMACCT_A_ACCOUNT_FREES },
+	{ "failures", UMACCT_A_ACCOUNT_FAILURES },
+	{ "refusals", UMACCT_A_ACCOUNT_REFUSALS },
+	{ "hard", UMACCT_A_ACCOUNT_HARD },
+	{ "soft", UMACCT_A_ACCOUNT_SOFT },
+};
+
+struct account {
+	uint64_t id;
+	char path[4096];
+	uint64_t values[ARRAY_SIZE(figures)];
+};
+
+static void read_account(const struct nlattr *attribute, void *context)
+{
+	struct account *account = context;
+
+	if (type_of(attribute) == UMACCT_A_ACCOUNT_ID)
+		memcpy(&account->id, data_of(attribute), sizeof(account->id));
+	if (type_of(attribute) == UMACCT_A_ACCOUNT_PATH)
+		snprintf(account->path, sizeof(account->path), "%s",
+			 (const char *)data_of(attribute));
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
+		if (type_of(attribute) == figures[i].attribute)
+			memcpy(&account->values[i], data_of(attribute), sizeof(uint64_t));
+}
+
+static void print_account(const struct nlmsghdr *header)
+{
+	struct account account = { 0 };
+	const uint64_t *value = account.values;
+
+	each_attribute_of(header, read_account, &account);
+	for (char *at = account.path; *at; at++)
+		if (*(unsigned char *)at <= ' ')
+			*at = '?';
+	printf("%llu %s %llu", (unsigned long long)account.id, account.path,
+	       (unsigned long long)(value[0] - value[1] - value[2]));
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
+		if (value[i] == UMACCT_UNLIMITED)
+			printf(" max");
+		else
+			printf(" %llu", (unsigned long long)value[i]);
+	putchar('\n');
+}
+
+static int run_accounts(void)
+{
+	printf("id path system");
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
+		printf(" %s", figures[i].name);
+	putchar('\n');
+	show_object = print_account;
+	return dump(UMACCT_CMD_ACCOUNT_GET).error;
+}
+
 static uint64_t now(void)
 {
 	struct timespec time;
@@ -882,6 +955,8 @@ int main(int argc, char **argv)
 		return run_figures(strtoull(argv[2], NULL, 10));
 	if (argc == 3 && !strcmp(argv[1], "cost"))
 		return run_cost(strtoul(argv[2], NULL, 10));
+	if (argc == 2 && !strcmp(argv[1], "accounts"))
+		return run_accounts();
 	if (argc == 6 && !strcmp(argv[1], "toggle"))
 		return run_toggle(strtoull(argv[2], NULL, 10),
 				  (const uint64_t[]){ strtoull(argv[3], NULL, 10),
@@ -900,7 +975,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "deaf"))
 		run_deaf();
 	fprintf(stderr, "usage: %s root | deny ID | nothing | enforced STATE | figures ID |\n"
-		"              cost ROUNDS | toggle ID ONE OTHER ROUNDS | slowly [stop] |\n"
+		"              cost ROUNDS | accounts | toggle ID ONE OTHER ROUNDS | slowly [stop] |\n"
 		"              storm SEED SECONDS |\n"
 		"              listen | eavesdrop | deaf\n",
 		argv[0]);

@@ -159,10 +159,10 @@ async function history(server, page) {
 		legend.reduce((sum, [, bytes]) => sum + Number(bytes), 0), document.course.total_bytes);
 	same('events are those of umacct history',
 		(await page.$$eval('#events tbody tr', (rows) => rows.map((row) => row.cells[1].textContent))).reverse(),
-		document.events.map((event) => event.type));
+		document.events.map((event) => event.type.replaceAll('_', ' ')));
 	same('the table has its accounts', await page.$$eval('#held tbody tr', (rows) =>
 		rows.map((row) => [row.cells[0].textContent, row.cells[1].textContent])),
-	document.accounts.map((account) => [account.path, size(account.held_bytes)]));
+	document.accounts.map((account) => [account.path, size(account.total_bytes)]));
 
 	// The slider, by keys.
 	await page.focus('#moment');
@@ -314,6 +314,7 @@ async function tokens(server, browser) {
 
 	await page.goto(`${server.address}#token=wrong-wrong-wrong-wrong-wrong-wrong`);
 	check('with a wrong token it asks for one', await eventually(() => page.isVisible('#ask-token')));
+	same('and says that it is wrong', await page.textContent('#troubles'), 'That is not the token.');
 	check('and shows nothing', await page.textContent('#total') === '' &&
 		(await shown_rows(page)).length === 0);
 	await page.fill('#token', token);
@@ -469,6 +470,8 @@ function terminal_html(text) {
 				look.dim = true;
 			else if (code === 22)
 				look.bold = look.dim = false;
+			else if (code === 4 || code === 24)
+				look.underline = code === 4;
 			else if (code === 7 || code === 27)
 				look.reverse = code === 7;
 			else if (code === 39 || code === 49)
@@ -491,36 +494,42 @@ function terminal_html(text) {
 		if (look.reverse)
 			[ink, ground] = [ground, ink];
 		html += `<span style="color:${ink};background:${ground};${look.bold ? 'font-weight:bold;' : ''}` +
-			`${look.dim ? 'opacity:.6' : ''}">${escaped(part)}</span>`;
+			`${look.underline ? 'text-decoration:underline;' : ''}${look.dim ? 'opacity:.6' : ''}">${escaped(part)}</span>`;
 	}
 	return '<!doctype html><style>body{margin:0;background:#1b1b1b}pre{margin:0;padding:12px;' +
 		`display:inline-block;font:14px/18px "DejaVu Sans Mono",monospace}</style><pre>${html}</pre>`;
 }
 
-async function picture_of_top(browser) {
+/// Takes a picture of a terminal in which the tool runs, once it shows all of the words.
+async function picture_of_terminal(browser, command, rows, words, file) {
 	const tmux = (...words) => execFileSync('tmux', ['-L', `umacct-${process.pid}`, '-f', '/dev/null', ...words],
 		{ encoding: 'utf8', env: { ...process.env, LC_ALL: 'C.UTF-8' } });
 	const page = await browser.newPage({ viewport: { width: 1000, height: 400 } });
 
-	tmux('new-session', '-d', '-x', '104', '-y', '16', `${server_file} top`);
+	tmux('new-session', '-d', '-x', '104', '-y', `${rows}`, `${server_file} ${command}; sleep 100`);
 	try {
-		const shows = (words) => eventually(() => tmux('capture-pane', '-p').includes(words));
-
-		// The second refresh has rates.
-		if (!await shows('vllm') || !await shows('/s'))
-			throw new Error(`top shows nothing:\n${tmux('capture-pane', '-p')}`);
+		for (const each of words) {
+			if (!await eventually(() => tmux('capture-pane', '-p').includes(each)))
+				throw new Error(`${command} shows nothing:\n${tmux('capture-pane', '-p')}`);
+		}
 		await page.setContent(terminal_html(tmux('capture-pane', '-e', '-p').trimEnd()));
-		await page.locator('pre').screenshot({ path: `${images}/top.png` });
+		await page.locator('pre').screenshot({ path: file });
 	} finally {
 		tmux('kill-server');
 		await page.close();
 	}
 }
 
-async function picture_of_page(page) {
-	await page.setViewportSize({ width: 1100, height: 800 });
-	await eventually(async () => await page.evaluate(() =>
-		document.querySelector('#plot canvas').getBoundingClientRect().width < 1100));
+async function pictures_of_page(page) {
+	for (const scheme of ['dark', 'light']) {
+		await page.emulateMedia({ colorScheme: scheme });
+		for (const width of [360, 1100]) {
+			await page.setViewportSize({ width, height: 800 });
+			await eventually(async () => await page.evaluate((most) =>
+				document.querySelector('#plot canvas').getBoundingClientRect().width < most, width));
+			await page.screenshot({ path: `${pictures}/${scheme}-${width}.png`, fullPage: true });
+		}
+	}
 	await page.screenshot({ path: `${images}/page.png`, fullPage: true });
 }
 
@@ -560,8 +569,11 @@ async function main() {
 		await eventually(async () => await page.textContent('#total') !== '' &&
 			await page.getAttribute('#at', 'data-time') !== null);
 		if (images) {
-			await picture_of_page(page);
-			await picture_of_top(browser);
+			await pictures_of_page(page);
+			// The second refresh has rates.
+			await picture_of_terminal(browser, 'top', 16, ['vllm', '/s'], `${images}/top.png`);
+			await picture_of_terminal(browser, 'summary', 44, ['vllm', 'Charging'],
+				`${pictures}/umacct.png`);
 			return;
 		}
 		same('the address no longer has the token', page.url(), server.address);

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -49,7 +50,7 @@ static int by_32_bits;
 #ifdef __x86_64__
 #define IOCTL_32	54
 
-/* As a program of 32 bits calls it, which any program may: its argument must lie low. */
+/* The call of a 32-bit program, open to any program: its argument must lie low. */
 static int ioctl_32(int fd, unsigned long request, void *args)
 {
 	size_t size = _IOC_SIZE(request);
@@ -479,6 +480,127 @@ static int cmd_events(int argc, char **argv)
 	return ret;
 }
 
+/* Driver metadata of any allocation: an unprivileged program can have as much of it as it likes. */
+struct rm_alloc_args {
+	uint32_t root, parent, handle, class;
+	uint64_t params;
+	uint32_t size, status;
+};
+
+struct rm_control_args {
+	uint32_t client, object, command, flags;
+	uint64_t params;
+	uint32_t size, status;
+};
+
+struct rm_share_args {
+	uint32_t client, object, target, mask;
+	uint16_t type;
+	uint8_t action, pad;
+	uint32_t status;
+};
+
+#define IOCTL_ALLOC		_IOWR('F', 0x2b, struct rm_alloc_args)
+#define IOCTL_CONTROL		_IOWR('F', 0x2a, struct rm_control_args)
+#define IOCTL_SHARE		_IOWR('F', 0x35, struct rm_share_args)
+#define IOCTL_ATTACH(size)	_IOC(_IOC_READ | _IOC_WRITE, 'F', 212, size)
+#define FIRST_KEPT		(FIRST_EVENT + 0x1000000u)
+#define CLASS_WITHOUT_MEMORY	0xcb33
+#define COMMAND_EXPORT		0x3d0a
+#define SHARE_WITH_CLIENT	3
+#define SHARE_REQUIRED		4
+
+static int keep_object(void)
+{
+	static unsigned int kept;
+	struct rm_alloc_args args = {
+		.root = client.root,
+		.parent = client.root,
+		.handle = FIRST_KEPT + kept++,
+		.class = CLASS_WITHOUT_MEMORY,
+	};
+
+	return ioctl(client.fd, IOCTL_ALLOC, &args) ? -errno : (int)args.status;
+}
+
+/* A file that others could have objects by: an array of 4 bytes for each that it might have. */
+static int keep_export(void)
+{
+	struct {
+		uint32_t device;
+		uint16_t most;
+		uint8_t metadata[64];
+		int32_t fd;
+	} params = { .most = 32767, .fd = open(RM_CONTROL_DEVICE, O_RDWR | O_CLOEXEC) };
+	struct rm_control_args args = {
+		.client = client.root,
+		.object = client.root,
+		.command = COMMAND_EXPORT,
+		.params = (uintptr_t)&params,
+		.size = sizeof(params),
+	};
+
+	if (params.fd < 0 || ioctl(client.fd, IOCTL_CONTROL, &args))
+		return -errno;
+	return args.status;
+}
+
+/* A file that has a list of no GPUs. */
+static int keep_list(void)
+{
+	static uint32_t none[16380 / sizeof(uint32_t)];
+	int fd = open(RM_CONTROL_DEVICE, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, IOCTL_ATTACH(sizeof(none)), none) ? -errno : 0;
+}
+
+/* An object with each of the clients; the next object is one of the client's own. */
+static int keep_share(void)
+{
+	static uint32_t with[300];
+	static unsigned int shares, nr_clients;
+	struct rm_share_args args = {
+		.client = client.root,
+		.type = SHARE_WITH_CLIENT,
+		.action = SHARE_REQUIRED,
+	};
+	int ret = 0;
+
+	for (; nr_clients < sizeof(with) / sizeof(*with); nr_clients++) {
+		struct rm_alloc_args another = { .class = 0x41 };
+
+		if (ioctl(client.fd, IOCTL_ALLOC, &another) || another.status)
+			return errno ? -errno : (int)another.status;
+		with[nr_clients] = another.handle;
+	}
+	if (shares % nr_clients == 0)
+		ret = alloc_one(4096);
+	if (ret)
+		return ret;
+	args.object = handle_of(&objects[nr_objects - 1]);
+	args.target = with[shares++ % nr_clients];
+	return ioctl(client.fd, IOCTL_SHARE, &args) ? -errno : (int)args.status;
+}
+
+static int cmd_keep(int argc, char **argv)
+{
+	static const struct {
+		const char *what;
+		int (*one)(void);
+	} kinds[] = {
+		{ "objects", keep_object },
+		{ "exports", keep_export },
+		{ "lists", keep_list },
+		{ "shares", keep_share },
+	};
+	int ret = open_client();
+
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds) && !ret; i++)
+		if (!strcmp(argv[1], kinds[i].what))
+			return open_many(argc - 1, argv + 1, kinds[i].one);
+	return ret ? ret : -EINVAL;
+}
+
 /* Asks the driver to make an object of so much of this program's own memory, for a client
  * and a device that there are not: it looks at the memory first.
  */
@@ -587,7 +709,7 @@ static int cmd_fork(int argc, char **argv)
 	return 0;
 }
 
-/* What the receiver must know beside the file: the client's handle and its objects. */
+/* The receiver needs this beside the file: the client's handle and its objects. */
 struct handover {
 	uint32_t root;
 	uint32_t nr_objects;
@@ -760,6 +882,88 @@ static int cmd_lock(int argc, char **argv)
 	return 0;
 }
 
+/* Memory of its own, until it ends. */
+static int take_own(const char *text, int flags)
+{
+	uint64_t size;
+	int ret = script_parse_size(text, &size);
+	void *at;
+
+	if (ret)
+		return ret;
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	memset(at, 1, size);
+	return 0;
+}
+
+static int cmd_touch(int argc, char **argv)
+{
+	(void)argc;
+	return take_own(argv[1], MAP_PRIVATE);
+}
+
+static int cmd_share(int argc, char **argv)
+{
+	(void)argc;
+	return take_own(argv[1], MAP_SHARED);
+}
+
+/* Writes each page of a file's private mapping, as a loader does that pins a checkpoint. */
+static int cmd_private(int argc, char **argv)
+{
+	int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+	struct stat file;
+	char *at;
+
+	(void)argc;
+	if (fd < 0 || fstat(fd, &file))
+		return -errno;
+	at = mmap(NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	for (off_t i = 0; i < file.st_size; i += 4096)
+		at[i] = 1;
+	return 0;
+}
+
+/* Moves a block to memory of its own, or back: it exists twice meanwhile, as in a checkpoint. */
+static int move_block(struct object *object, uint64_t size, char *own, int out)
+{
+	int ret;
+
+	if (out) {
+		memset(own, 1, size);
+		return free_object(object);
+	}
+	ret = rm_alloc(&client, handle_of(object), size);
+	if (ret)
+		return ret;
+	object->size = size;
+	return madvise(own, size, MADV_DONTNEED) ? -errno : 0;
+}
+
+static int cmd_suspend(int argc, char **argv)
+{
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
+	uint64_t size = nr_objects ? objects[0].size : 0;
+	char *own;
+	int ret = 0;
+
+	if (!size)
+		return -ENOENT;
+	own = mmap(NULL, nr_objects * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (own == MAP_FAILED)
+		return -errno;
+	for (unsigned long i = 0; i < 2 * rounds && !ret; i++) {
+		for (unsigned int j = 0; j < nr_objects && !ret; j++)
+			ret = move_block(&objects[j], size, own + j * size, !(i % 2));
+	}
+	munmap(own, nr_objects * size);
+	return ret;
+}
+
 static int cmd_pause(int argc, char **argv)
 {
 	(void)argc;
@@ -777,11 +981,6 @@ static int cmd_crash(int argc, char **argv)
 	setrlimit(RLIMIT_CORE, &no_core);
 	raise(SIGSEGV);
 	return 0;
-}
-
-static int cmd_exit(int argc, char **argv)
-{
-	_exit(argc > 1 ? strtol(argv[1], NULL, 0) : 0);
 }
 
 static const struct script_command commands[] = {
@@ -805,6 +1004,8 @@ static const struct script_command commands[] = {
 	{ "files", "COUNT    (open the device so often)", 1, cmd_files },
 	{ "clients", "COUNT    (the same, with a client each)", 1, cmd_clients },
 	{ "events", "COUNT    (objects that have no memory)", 1, cmd_events },
+	{ "keep", "objects|exports|lists|shares COUNT    (which the driver keeps something of)", 2,
+	  cmd_keep },
 	{ "describe", "SIZE [COUNT]    (so much of its own memory, which it hasn't got)", 1,
 	  cmd_describe },
 	{ "32bits", "    (from now on, the system calls of such a program)", 0, cmd_32_bits },
@@ -816,9 +1017,12 @@ static const struct script_command commands[] = {
 	{ "sleep", "SECONDS", 1, cmd_sleep },
 	{ "lock", "SIZE    (of its own memory, which can't be taken back)", 1, cmd_lock },
 	{ "unlock", "", 0, cmd_unlock },
+	{ "touch", "SIZE    (of its own memory)", 1, cmd_touch },
+	{ "share", "SIZE    (of its own shared memory)", 1, cmd_share },
+	{ "private", "FILE    (write a private mapping of it)", 1, cmd_private },
+	{ "suspend", "[ROUNDS]    (move all, of one size, to its own memory and back)", 0, cmd_suspend },
 	{ "pause", "", 0, cmd_pause },
 	{ "crash", "", 0, cmd_crash },
-	{ "exit", "[CODE]", 0, cmd_exit },
 	{ 0 }
 };
 

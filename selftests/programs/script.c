@@ -73,6 +73,17 @@ int script_parse_size(const char *text, uint64_t *size)
 	return *end ? -EINVAL : 0;
 }
 
+static int cmd_exit(int argc, char **argv)
+{
+	_exit(argc > 1 ? strtol(argv[1], NULL, 0) : 0);
+}
+
+/* The commands that every program has. */
+static const struct script_command shared[] = {
+	{ "exit", "[CODE]", 0, cmd_exit },
+	{ 0 }
+};
+
 static const struct script_command *find_command(const struct script_command *commands,
 						 const char *name)
 {
@@ -113,6 +124,8 @@ static int run_line(char *line, const struct script_command *commands, script_re
 	notes[0] = '\0';
 	command = find_command(commands, words[0]);
 	if (!command)
+		command = find_command(shared, words[0]);
+	if (!command)
 		result = -ENOSYS;
 	else if (count - 1 < command->min_args)
 		result = -EINVAL;
@@ -122,12 +135,18 @@ static int run_line(char *line, const struct script_command *commands, script_re
 	return result;
 }
 
+static void print_commands(const struct script_command *commands)
+{
+	for (; commands->name; commands++)
+		fprintf(stderr, "  %s %s\n", commands->name, commands->arguments);
+}
+
 static int say_usage(const char *program, const struct script_command *commands)
 {
 	fprintf(stderr, "usage: %s [-f FIFOS | COMMAND...]   (each COMMAND one argument)\n",
 		program);
-	for (; commands->name; commands++)
-		fprintf(stderr, "  %s %s\n", commands->name, commands->arguments);
+	print_commands(commands);
+	print_commands(shared);
 	return 2;
 }
 

@@ -17,13 +17,13 @@
 
 struct script_command {
 	const char *name;
-	const char *arguments;		/* for the usage text */
+	const char *arguments;		/* line of the usage text */
 	int min_args;
 	/* 0, a driver's status (positive) or a negative errno. */
 	int (*run)(int argc, char **argv);
 };
 
-/* What every answer ends with, given through script_note(). */
+/* The end of every answer, from script_note(). */
 typedef void (*script_report_fn)(void);
 
 /* The last element of @commands has no name. Returns the exit code. */
@@ -33,7 +33,7 @@ int script_run(int argc, char **argv, const struct script_command *commands,
 /* Adds " KEY=VALUE" to the answer of the command that is running. */
 void script_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on, commands come from and answers go to this pair of FIFOs. */
+/* Reads commands from, and writes answers to, this pair of FIFOs from now on. */
 int script_use_fifos(const char *prefix);
 
 /* Reads "4096", "64K", "4M" or "1G". Returns 0 or -EINVAL. */

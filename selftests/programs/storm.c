@@ -2,7 +2,7 @@
 /*
  * storm SEED SECONDS PAUSE WORKERS DIR...: many processes take memory from the NVIDIA
  * driver and let it go in every way that a program has, at random, each in one of the
- * cgroups DIR after the other. It keeps its own account of what it got for whom.
+ * cgroups DIR after the other. It keeps its own account of its memory by owner.
  *
  * Every PAUSE seconds they stand still, and what each cgroup's processes hold is printed:
  *
@@ -37,7 +37,7 @@
 
 enum phase { RUN, PAUSE, END };
 
-/* What everybody sees. A worker writes to its own place only; when it is gone, so is what
+/* State that all workers share. A worker writes to its own place only; when it is gone, so is what
  * it held, and who started it clears the place.
  */
 struct place {
@@ -57,8 +57,8 @@ struct shared {
 
 struct object {
 	uint64_t size;			/* 0: free */
-	uint64_t bytes;			/* what the driver takes for it */
-	int dir;			/* for whom it was taken */
+	uint64_t bytes;			/* memory that the driver takes for it */
+	int dir;			/* account that it counts for */
 	struct rm_mapping mapping;
 };
 
@@ -124,12 +124,13 @@ static uint64_t bytes_of(uint64_t size)
 	return bytes;
 }
 
-/* "No memory" is the one answer but yes that a healthy driver gives here: to who is refused
- * some, and where allocations of its own fail, to everybody.
+/* The answers but yes that a healthy driver gives here: "no memory" for pages that are refused,
+ * "insufficient resources", or in some functions "invalid state", for a block of its heap.
  */
 static bool is_no_memory(int status)
 {
-	return status == RM_ERR_NO_MEMORY || status == -ENOMEM;
+	return status == RM_ERR_NO_MEMORY || status == RM_ERR_INSUFFICIENT_RESOURCES ||
+	       status == RM_ERR_INVALID_STATE || status == -ENOMEM;
 }
 
 static void note_odd(int status)
@@ -170,7 +171,7 @@ static void unmap(struct object *object)
 	rm_mapping_close(&object->mapping);
 }
 
-/* What is mapped stays the driver's until it is unmapped and its file closed. */
+/* Mapped memory stays the driver's until it is unmapped and its file closed. */
 static void let_go(struct worker *w, unsigned int i)
 {
 	struct object *object = &w->objects[i];

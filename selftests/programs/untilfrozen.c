@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * untilfrozen KIB FILE: waits until less than so much memory is available, but for free pages
- * of CMA areas, and from then until a cgroup is frozen, as FILE tells, its cgroup.events.
+ * of CMA areas, and from then until a cgroup is frozen, by FILE, its cgroup.events.
  * Prints the milliseconds in between; fails after 20 seconds.
  */
 #include <stdio.h>

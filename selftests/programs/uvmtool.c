@@ -75,7 +75,7 @@ struct uvm_external_range_args {
 
 struct uvm_semaphore_pool_args {
 	struct uvm_area area;
-	char attributes[256][36];	/* for each GPU */
+	char attributes[256][36];	/* one for each GPU */
 	uint64_t nr_attributes;
 	uint32_t status;
 };
@@ -92,7 +92,7 @@ struct uvm_migrate_args {
 	uint32_t status;
 };
 
-/* What the driver calls the CPU. */
+/* The driver's id of the CPU. */
 static const uint8_t cpu_uuid[16] = {
 	0xa6, 0x5e, 0x0f, 0x4e, 0xd7, 0xd4, 0x7b, 0xa2,
 	0x50, 0x47, 0x41, 0x2c, 0x14, 0x2a, 0x77, 0x73
@@ -100,8 +100,8 @@ static const uint8_t cpu_uuid[16] = {
 
 static int uvm_fd = -1;
 static char *const range = (char *)RANGE_ADDRESS;
-static uint64_t range_size;		/* of all that is mapped, which is contiguous */
-static uint64_t unmapped_size;		/* of all that lies at UNMAPPED_ADDRESS */
+static uint64_t range_size;		/* total of the mappings, which are contiguous */
+static uint64_t unmapped_size;		/* total at UNMAPPED_ADDRESS */
 
 /* Makes a call of which @status is the driver's answer. */
 static int uvm_call(int fd, unsigned long request, void *args, const uint32_t *status)
@@ -372,6 +372,46 @@ static int cmd_nulls(int argc, char **argv)
 	return repeat(count_of(argc, argv, 1), null_one, 0);
 }
 
+/*
+ * A queue of events for a profiler, of 256 KiB and always the same, for which the driver has an array
+ * and page tables each time.
+ */
+#define TOOLS_DEVICE			UVM_DEVICE "-tools"
+#define UVM_TOOLS_INIT_EVENT_TRACKER	56
+#define QUEUE_SIZE			(256ul << 10)
+/* Number of times that pages can be pinned. */
+#define QUEUE_USERS			2000
+
+static int tools_one(uint64_t number)
+{
+	struct {
+		uint64_t queue, entries, control;
+		uint8_t uuid[16];
+		uint32_t all, uvm_fd, status, wanted, granted;
+	} args = { .entries = QUEUE_SIZE / 64, .all = 1, .uvm_fd = uvm_fd, .wanted = 1 };
+	static unsigned int users;
+	static char *queue;
+	int fd = open(TOOLS_DEVICE, O_RDWR | O_CLOEXEC);
+
+	(void)number;
+	if (fd < 0)
+		return -errno;
+	if (users++ % QUEUE_USERS == 0) {
+		queue = mmap(NULL, 2 * QUEUE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (queue == MAP_FAILED)
+			return -errno;
+	}
+	args.queue = (uintptr_t)queue;
+	args.control = (uintptr_t)queue + QUEUE_SIZE;
+	return uvm_call(fd, UVM_TOOLS_INIT_EVENT_TRACKER, &args, &args.status);
+}
+
+static int cmd_tools(int argc, char **argv)
+{
+	return repeat(count_of(argc, argv, 1), tools_one, 0);
+}
+
 /* Every second page is protected otherwise than the one before: each is a mapping of its own, and
  * a range of the driver's.
  */
@@ -391,7 +431,7 @@ static int cmd_split(int argc, char **argv)
 	return ret;
 }
 
-/* Calls @one for so many pages of what is mapped, from its beginning. */
+/* Calls @one for that many pages of the mapping, from its beginning. */
 static int repeat_by_page(int argc, char **argv, int (*one)(struct uvm_area page))
 {
 	unsigned long count = count_of(argc, argv, 1), size = sysconf(_SC_PAGESIZE), done;
@@ -410,7 +450,7 @@ static int repeat_by_page(int argc, char **argv, int (*one)(struct uvm_area page
 
 static uint64_t groups[2];
 
-/* In two groups by turns, so that none is in its neighbour's. */
+/* Alternates between two groups, so that no range is in its neighbour's. */
 static int assign_one(struct uvm_area page)
 {
 	struct uvm_set_group_args args = {
@@ -471,10 +511,11 @@ static const struct script_command commands[] = {
 	  cmd_external },
 	{ "groups", "COUNT    (of ranges)", 1, cmd_groups },
 	{ "assign", "COUNT    (pages of what is mapped to two groups, by turns)", 1, cmd_assign },
-	{ "slice", "COUNT    (a policy for each of so many pages of what is mapped)", 1, cmd_slice },
+	{ "slice", "COUNT    (a policy for each of that many mapped pages)", 1, cmd_slice },
 	{ "files", "COUNT    (open the device so often, without a VA space)", 1, cmd_files },
+	{ "tools", "COUNT    (queues of events for a profiler)", 1, cmd_tools },
 	{ "nulls", "COUNT    (the same with /dev/null)", 1, cmd_nulls },
-	{ "split", "COUNT    (protect so many pages of what is mapped, each apart)", 1, cmd_split },
+	{ "split", "COUNT    (protect that many mapped pages, each apart)", 1, cmd_split },
 	{ "spaces", "COUNT    (VA spaces beside the one that is open)", 1, cmd_spaces },
 	{ "close", "", 0, cmd_close },
 	{ 0 }

@@ -23,7 +23,7 @@ ATTEMPTS = 30
 
 # What "umacct --json" has from elsewhere, or in another form, and what it leaves out.
 OF_THE_SUMMARY = (
-    "schema", "time", "monotonic_us", "boot_id", "memory", "driver_memory_bytes", "warnings",
+    "schema", "time", "monotonic_us", "boot_id", "machine", "memory", "driver_memory_bytes", "warnings",
     "top_accounts", "top_clients", "unattributed_bytes", "uncharged_bytes", "system_bytes",
     "flags", "hook", "hooks",
     # These are in "memory", where that is not /proc/meminfo's own.
@@ -100,12 +100,13 @@ class Comparison:
 
     def accounts(self):
         return self.rows("account-get", "accounts", ("ls",), lambda one: one["path"],
-                         ("owner", "uncharged_bytes", "system_bytes", "memory_pressure", "exiting"))
+                         ("owner", "total_bytes", "cache_bytes", "swap_bytes", "uncharged_bytes",
+                          "system_bytes", "memory_pressure", "exiting"))
 
     def clients(self):
         return self.rows("client-get", "clients", ("ps",), lambda one: one["comm"],
-                         ("owner", "uncharged_bytes", "system_bytes", "exiting", "start-time",
-                          "start_monotonic_us"))
+                         ("owner", "total_bytes", "swap_bytes", "uncharged_bytes", "system_bytes",
+                          "exiting", "start-time", "start_monotonic_us"))
 
     def status(self):
         attributes = self.reply("status-get", "do")

@@ -78,12 +78,12 @@ turn_limits() {
 # Each of a row's figures fits the others, whatever is under way.
 read_all_along() {
 	while [ "$(date +%s)" -lt "$end" ]; do
-		awk -v hard="$HARD" -v path="$TEST_CGROUP/storm" '
+		nltest accounts | awk -v hard="$HARD" -v path="$TEST_CGROUP/storm" '
 		FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
 		$2 == path && $column["peak"] > hard ||
 		FNR > 1 && ($column["managed"] > $column["usage"] ||
 			$column["charged"] > $column["usage"] || $column["local"] > $column["usage"])' \
-			"$DEBUGFS/accounts" >>"$TEST_DIR/wrong"
+			>>"$TEST_DIR/wrong"
 		umacct ls --all --json >/dev/null
 		umacct ps --json >/dev/null
 	done

@@ -21,7 +21,7 @@ driver_modules=(nvidia nvidia-uvm)
 tool_packages=(
 	libnl-3-200 libnl-3-dev libnl-genl-3-200 libnl-genl-3-dev
 	libfmt9 libfmt-dev libcli11-dev:all nlohmann-json3-dev:all libvalijson-dev:all
-	libncursesw6 libtinfo6 libncurses-dev libsmartcols1 libsmartcols-dev
+	libncursesw6 libtinfo6 libncurses-dev
 	libsqlite3-0 libsqlite3-dev libtomlplusplus3 libtomlplusplus-dev
 	libsystemd0 libsystemd-dev libcap2 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1
 	libbpf1 libbpf-dev libelf1 libelf-dev zlib1g zlib1g-dev

@@ -75,19 +75,26 @@ with_progress() { # WHAT COUNTER LOG COMMAND...
 }
 
 watch_progress() { # WHAT COUNTER LOG
-	local seconds=10
+	local seconds=10 began=$SECONDS files
 	trap 'kill "$nap" 2>/dev/null; exit' TERM
 	while :; do
 		sleep "$seconds" &
 		nap=$!
 		wait "$nap" || true
+		files=$("$2" "$3")
 		if [[ -t 2 ]]; then
-			printf '\r\033[K# %s: %s files' "$1" "$("$2" "$3")" >&2
+			printf '\r\033[K# %s: %s files%s' "$1" "$files" "$(minutes_left "$files")" >&2
 		else
-			note "$1: $("$2" "$3") files"
+			note "$1: $files files$(minutes_left "$files")"
 			seconds=60
 		fi
 	done
+}
+
+# minutes_left "DONE of TO-DO": by how long those that are done took since began.
+minutes_left() {
+	[[ $1 =~ ^([0-9]+)\ of\ ([0-9]+)$ && ${BASH_REMATCH[1]} -gt 0 ]] || return 0
+	echo ", about $((((BASH_REMATCH[2] - BASH_REMATCH[1]) * (SECONDS - began) / BASH_REMATCH[1] + 59) / 60)) min left"
 }
 
 # forget_old DIRECTORY GLOB KEEP: what was used longest ago goes, all but KEEP.

@@ -85,8 +85,12 @@ say "1. THE BLIND SPOT. Two unprivileged programs take memory through the driver
 row() { # LABEL BEFORE HOLDING AFTER
 	printf '  %-22s %10s %10s %10s\n' "$@"
 }
-kib() { # LABEL BEFORE HOLDING AFTER, in bytes
-	row "$1" $(($2 / KIB)) $(($3 / KIB)) $(($4 / KIB))
+# in_mib BYTES: with one digit after the point.
+in_mib() {
+	echo "$(($1 / MIB)).$(($1 % MIB * 10 / MIB))"
+}
+mib() { # LABEL BEFORE HOLDING AFTER, in bytes
+	row "$1" "$(in_mib "$2")" "$(in_mib "$3")" "$(in_mib "$4")"
 }
 program llama
 llama=$pid
@@ -103,23 +107,24 @@ must ask vllm alloc 4M 60
 free_holding=$(free_memory)
 llama_holding=$(current llama)
 vllm_holding=$(current vllm)
-shown umacct ls /demo
-shown umacct ps /demo
-claim "umacct: llama has pages of 96 MiB and vllm of 240 MiB, to the byte" \
+shown umacct ls -o account,usage,metadata,memory.current /demo
+shown umacct ps -o pid,user,usage,metadata,account /demo
+claim "umacct: llama took 96 MiB and vllm 240 MiB, to the byte; METADATA is what the driver keeps for it" \
 	equal "$(system_memory llama) $(system_memory vllm)" "$((96 * MIB)) $((240 * MIB))"
-claim "and so have their processes" \
+claim "and so did their processes" \
 	equal "$(process_usage "$llama") $(process_usage "$vllm")" "$((96 * MIB)) $((240 * MIB))"
 quit llama "$llama"
 quit vllm "$vllm"
 free_after=$(free_memory)
 echo
-row "KiB" before holding "after exit"
-kib "free" "$free_before" "$free_holding" "$free_after"
-kib "llama memory.current" "$llama_before" "$llama_holding" "$(current llama)"
-kib "vllm  memory.current" "$vllm_before" "$vllm_holding" "$(current vllm)"
-claim "336 MiB are no longer free ..." near $((free_before - free_holding)) $((336 * MIB))
+row "MiB" before holding "after exit"
+mib "free" "$free_before" "$free_holding" "$free_after"
+mib "llama memory.current" "$llama_before" "$llama_holding" "$(current llama)"
+mib "vllm  memory.current" "$vllm_before" "$vllm_holding" "$(current vllm)"
+seen=$((llama_holding + vllm_holding))
+claim "336 MiB, and the metadata, are no longer free ..." near $((free_before - free_holding)) $((336 * MIB))
 claim "... and memory.current did not see them" \
-	at_most $((llama_holding + vllm_holding)) $SLACK
+	at_most "$seen" $SLACK
 claim "all of it is back ..." at_most $((free_before - free_after)) $SLACK
 claim "... and umacct counts nothing any more" equal "$(account "" usage)" 0
 
@@ -135,17 +140,18 @@ program greedy
 greedy=$pid
 sleep 1 # until the watcher listens
 ask greedy fill 4M
-echo "  greedy: the driver gave 4 MiB $(reply_field count) times, then said $(reply_field status)"
+echo "  greedy: the driver gave 4 MiB $(reply_field count) times, then said $(reply_field status):"
+echo "  NV_ERR_NO_MEMORY, which a CUDA program gets as cudaErrorMemoryAllocation, \"out of memory\""
 must equal "$(($(reply_field status)))" $((NO_MEMORY))
 must ask neighbour alloc 4M 16
 must eventually grep -q . "$TEST_DIR/events"
 printf '\n$ umacct watch\n'
-fold -s -w 98 "$TEST_DIR/events"
+sed 's/  refused /\n    refused /' "$TEST_DIR/events"
 claim "one event, by greedy" equal "$(grep -c "hard_refused .*pid $greedy (greedy)" \
 	"$TEST_DIR/events")" 1
-claim "with what the driver keeps of them, greedy's pages are within 64 MiB" \
-	at_most "$(account greedy usage)" $((64 * MIB))
-claim "... and are all but one of 16" equal "$(system_memory greedy)" $((60 * MIB))
+claim "greedy has 60 MiB: with the driver's metadata, 4 MiB more would be above 64 MiB" \
+	equal "$(system_memory greedy)" $((60 * MIB))
+claim "its usage is within the limit" at_most "$(account greedy usage)" $((64 * MIB))
 claim "its neighbour holds 128 MiB, half of it since" equal "$(system_memory neighbour)" $((128 * MIB))
 must ask greedy free 0
 claim "the refused program lives, frees, and can allocate again" ask greedy alloc 4M
@@ -162,6 +168,7 @@ charge_row() { # LABEL ANSWER
 program trainer
 must ask trainer alloc 4M 40
 charge_row "charging off:" "nothing refused"
+unlimited=$(system_memory trainer)
 claim "memory.max is ignored" equal "$(system_memory trainer)" $((160 * MIB))
 quit trainer "$pid"
 shown umacct charge on /demo/trainer
@@ -169,6 +176,7 @@ program trainer
 ask trainer alloc 4M 40
 must equal "$(($(reply_field status)))" $((NO_MEMORY))
 charge_row "charging on:" "then $(reply_field status)"
+limited=$(system_memory trainer)
 claim "memory.max holds" at_most "$(current trainer)" $((64 * MIB))
 claim "for as much as fits" near "$(system_memory trainer)" $((64 * MIB))
 claim "nobody was killed" equal "$(cgroup_event trainer memory.events oom_kill)" 0
@@ -177,4 +185,15 @@ shown umacct ls /demo
 quit trainer "$pid"
 claim "back to nothing" at_most "$(current trainer)" $SLACK
 
-say "That is umacct. Next: README.md, 'umacct --help', and 'make test'."
+say "IN SHORT, as measured just now:"
+summary() { # LABEL WITHOUT WITH
+	printf '  %-36s %-18s %s\n' "$@"
+}
+summary "" "without umacct" "with umacct"
+summary "336 MiB that two programs take" "$(in_mib "$seen") MiB are seen" "336 MiB, by cgroup and process"
+summary "a limit of 64 MiB for one program" "there is none" "60 MiB, then out of memory"
+summary "memory.max of 64 MiB (charging)" "$(in_mib "$unlimited") MiB taken" "$(in_mib "$limited") MiB, then out of memory"
+summary "programs that were refused memory" "-" "all live, and can allocate again"
+
+say "To install it, from this clone, as root:"
+echo "  make setup && make deb && apt install ./build/deb/umacct{,-dkms}_*.deb && umacct doctor"

@@ -4,17 +4,24 @@
 #
 # The umacct tool for a cell's architecture, and the shared libraries that it needs.
 
+# Nothing but "umacct" for who shows that alone, and needs no more libraries then.
+tool_alone=
+
 # Tests want it soon; whoever counts its instructions, as people have it.
 optimize=${UMACCT_OPTIMIZE:--O1}
 
-# add_tool ROOT: installs the tool, and what checks its JSON, into the root file system
-# ROOT. They are in the cache for as long as nothing changes that they are made from.
+# prepare_tool: sets tool_tree, which has the tool, and what checks its JSON, for a root file system.
+# They are in the cache for as long as nothing changes that they are made from.
+prepare_tool() {
+	tool_tree=$cache/tool/$arch-$(tool_key)
+	once "$tool_tree" with_lock "$(userspace_build)" build_tool "$tool_tree"
+	touch "$tool_tree"
+}
+
+# add_tool ROOT: installs what prepare_tool() made into the root file system ROOT.
 add_tool() {
-	local ready
-	ready=$cache/tool/$arch-$(tool_key)
-	once "$ready" with_lock "$(userspace_build)" build_tool "$ready"
-	touch "$ready"
-	cp -a "$ready/." "$1"
+	prepare_tool
+	cp -a "$tool_tree/." "$1"
 	install -D -m 644 -t "$1/selftests" "$clone/docs/umacct.schema.json"
 }
 
@@ -22,13 +29,13 @@ add_tool() {
 tool_key() {
 	{
 		cat "$vm/tool.sh"
-		echo "$optimize"
+		echo "$optimize $tool_alone"
 		"${cross}g++-12" --version 2>/dev/null || g++ --version
 		printf '%s\n' "${sysroot_packages[@]}" "${guest_packages[@]}"
 		dpkg-query -W -f '${Package} ${Version}\n' 'lib*-dev' nlohmann-json3-dev
-		cd "$clone" && find CMakeLists.txt VERSION include packaging userspace ! -path '*/tests/*' -type f \
+		cd "$clone" && find CMakeLists.txt VERSION extra include packaging userspace ! -path '*/tests/*' -type f \
 			-exec sha256sum {} + | sort
-		sha256sum userspace/tests/{check_json,schema}.*
+		sha256sum userspace/tests/{check_json,schema,cuda_stand_in,nvml_stand_in}.*
 	} | sha256sum | cut -c 1-16
 }
 
@@ -37,9 +44,10 @@ build_programs() {
 	local to programs=(umacct umacctd umacct-hook umacct-runtime umacct_nvml "$@")
 	# There is no HTTP library for the cross compiler.
 	[[ $arch != "$host_arch" ]] || programs+=(umacct-exporter)
+	[[ ! $tool_alone ]] || programs=(umacct)
 	to=$(userspace_build)
 	configure_tool
-	! grep -q '^UMACCT_OBSERVER:BOOL=ON' "$to/CMakeCache.txt" || programs+=(umacct_observer)
+	[[ $tool_alone ]] || ! grep -q '^UMACCT_OBSERVER:BOOL=ON' "$to/CMakeCache.txt" || programs+=(umacct_observer)
 	with_progress "the tool for $arch" ninja_progress "$to/build.log" \
 		cmake --build "$to" --target "${programs[@]}" -j "$jobs"
 }
@@ -50,7 +58,13 @@ build_tool() { # READY
 	work=$1.$$
 	rm -rf "$work"
 	mkdir -p "$work"
-	build_programs check_json umacct_nvml_stand_in
+	build_programs check_json umacct_nvml_stand_in umacct_cuda_stand_in
+	if [[ $tool_alone ]]; then
+		install -D -s --strip-program="${cross}strip" -t "$work/usr/bin" "$to/userspace/umacct"
+		install_libraries "$work" "$work/usr/bin/umacct"
+		mv "$work" "$1"
+		return
+	fi
 	quietly "$to/install.log" cmake --install "$to" --strip --prefix "$work/usr"
 	install_libraries "$work" "$work/usr/bin/umacct"
 	install_libraries "$work" "$work/usr/sbin/umacctd"
@@ -62,9 +76,10 @@ build_tool() { # READY
 	[[ $arch != "$host_arch" ]] || install_libraries "$work" "$work/usr/sbin/umacct-exporter"
 	install -D -s --strip-program="${cross}strip" -t "$work/selftests/bin" \
 		"$to/userspace/check_json"
-	# In a folder of its own, as programs look for the real one.
+	# In folders of their own, as programs look for the real ones.
 	install -D -m 644 "$to/userspace/nvml/stand_in/libumacct-nvml-real.so.1" \
 		"$work/selftests/nvml/libnvidia-ml.so.1"
+	install -D -m 644 -t "$work/selftests/cuda" "$to/userspace/cuda_stand_in/libcuda.so.1"
 	install_guest_programs "$work"
 	mv "$work" "$1"
 	forget_old "${1%/*}" "$arch-*" 8
@@ -103,9 +118,11 @@ userspace_build() {
 export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$clone CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=2G
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 compiler_cache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# Eight files at a time: to read what they all include takes most of the time.
+joined_files=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
 
-# Where nobody looks at single objects, many files are compiled as one, in half the time.
-many_at_once=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6)
+# What takes libraries that umacct itself doesn't.
+tool_parts=(-DBUILD_TESTING -DUMACCT_EXPORTER -DUMACCT_KUBERNETES -DUMACCT_OBSERVER)
 
 # configure_tool: readies the build directory, and sets library_path. The unit tests
 # are built in the same place, where they can run.
@@ -115,8 +132,11 @@ configure_tool() {
 	mkdir -p "$to"
 	if [[ $arch == "$host_arch" ]]; then
 		library_path=("/lib/$triplet" "/usr/lib/$triplet")
+		# What is configured there has umacct in any case; what is made of it is not made again for others.
+		[[ ! $tool_alone || ! -e $to/build.ninja ]] || return 0
 		quietly "$to/configure.log" cmake -G Ninja -S "$clone" -B "$to" \
-			"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize"
+			"${compiler_cache[@]}" "${joined_files[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
+			"${tool_parts[@]/%/=$([[ $tool_alone ]] && echo OFF || echo ON)}"
 		return
 	fi
 	sysroot=$(unpacked "${sysroot_packages[@]}")
@@ -125,8 +145,8 @@ configure_tool() {
 	quietly "$to/configure.log" env \
 		PKG_CONFIG_SYSROOT_DIR="$sysroot" PKG_CONFIG_LIBDIR="$libraries/pkgconfig" \
 		cmake -G Ninja -S "$clone" -B "$to" \
-		"${compiler_cache[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
-		"${many_at_once[@]}" -DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
+		"${compiler_cache[@]}" "${joined_files[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$optimize" \
+		-DBUILD_TESTING=OFF -DUMACCT_EXPORTER=OFF \
 		-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="${triplet%%-*}" \
 		-DCMAKE_C_COMPILER="${cross}gcc-12" \
 		-DCMAKE_CXX_COMPILER="${cross}g++-12" \

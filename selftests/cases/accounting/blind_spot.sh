@@ -20,6 +20,7 @@ start_in blind holder
 ask holder open
 
 current_before=$(cgroup_read blind memory.current)
+quiesce
 unowned_before=$(unowned)
 check "128 MiB are allocated in a cgroup with memory.max = 16 MiB" ask holder alloc 4M 32
 within "memory.current didn't move" "$(cgroup_read blind memory.current)" \

@@ -75,6 +75,20 @@ check "of idle processes in a cgroup half of the bound and more are kept" [ "$(a
 ask member1 alloc 4K
 is "an idle process that was forgotten is known as soon as it takes something" "$(system_memory crowd)" $((2 * PAGE))
 
+# However many cgroups they are in: the numbers of clients are limited.
+rmmod umacct
+load umacct many_clients=8
+for i in $(seq 12); do
+	cgroup_leaf "spread$i"
+	start_in "spread$i" "spread$i"
+	ask "spread$i" alloc 4K
+	ask "spread$i" free all
+	ask "spread$i" close
+done
+check "of idle processes in many cgroups those above a bound for all are not kept" eventually status_is clients 8
+rmmod umacct
+load umacct
+
 # Processes and cgroups that come and go keep nobody from reading the accounts.
 slow_list() { # accounts|clients
 	sed -n "s/.*$1=[0-9]* interrupted=\([01]\).*/\1/p" "$TEST_DIR/slowly"

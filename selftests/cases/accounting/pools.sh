@@ -21,7 +21,7 @@ audited() { # PART
 if [ "$(driver_major)" -lt 590 ]; then
 	is "a driver without pools keeps nothing" "$(status_field pools)" 0
 	is "JSON says that a driver without pools keeps nothing" "$(umacct --json | json_field pools)" 0
-	is "with a driver without pools there is nothing to give back" "$(umacct reclaim --json | json_field reclaimed)" 0
+	is "with a driver without pools there is nothing to give back" "$(umacct preflight --fix --json | json_field reclaimed)" 0
 	skip "this driver's own pools" "it has none"
 else
 	give_back_pools
@@ -40,7 +40,7 @@ else
 	within "the audit has the driver's pools as a part" "$(audited driver_pools)" "$pools" $((2 * MIB))
 	within "the audit doesn't have the driver's pools as unexplained" "$(audited unexplained)" "${unexplained:-0}" $((8 * MIB))
 	free=$(free_at_once)
-	umacct reclaim
+	umacct preflight --fix
 	check "what the driver's pools hold is given back" eventually status_is pools 0
 	within "what the driver's pools held is free for the kernel" $(($(free_at_once) - free)) "$pools" $((8 * MIB))
 fi
@@ -69,7 +69,7 @@ within "the audit leaves nothing of the stand-in's pools unexplained" "$(audited
 check "the summary has a line for the pools" sh -c 'umacct | grep -q "in its pools"'
 is "who may not see the machine isn't told what the pools hold" \
 	"$(runas $UNPRIVILEGED umacct --json | json_field pools)" null
-check "who may not see the machine may not give the pools back" fails runas $UNPRIVILEGED umacct reclaim 2>/dev/null
+check "who may not see the machine may not give the pools back" fails runas $UNPRIVILEGED umacct preflight --fix 2>/dev/null
 
 umacct reserve $(($(available) - 40 * MIB)) >/dev/null
 check "the reserve counts what is in the pools as available" ask_for $((HELD / MIB - 5))
@@ -80,7 +80,7 @@ rmmod umacct
 load umacct
 is "what the pools hold is known to a module that is loaded later" "$(status_field pools)" $HELD
 free=$(free_at_once)
-is "reclaim says how much of the pools was given back" "$(umacct reclaim --json | json_field reclaimed)" $HELD
+is "reclaim says how much of the pools was given back" "$(umacct preflight --fix --json | json_field reclaimed)" $HELD
 is "after reclaim the pools are empty" "$(status_field pools)" 0
 within "after reclaim the pools' memory is free for the kernel" $(($(free_at_once) - free)) $HELD $((8 * MIB))
 is "after reclaim the pools are no longer in the audit" "$(audited driver_pools)" 0
@@ -131,7 +131,7 @@ for symbol in sysmem_page_pools nv_mem_pool_shrinker_count; do
 	is "without $symbol: what the pools hold is unknown" "$(status_field pools)" unknown
 	is "without $symbol: what the pools hold is null in JSON" "$(umacct --json | json_field pools)" null
 	is "without $symbol: what the pools hold is null in the audit" "$(audited driver_pools)" null
-	check "without $symbol: the pools can't be given back" fails umacct reclaim
+	check "without $symbol: the pools can't be given back" fails umacct preflight --fix
 	umacct reserve $(($(available) - 40 * MIB)) >/dev/null
 	check "without $symbol: the reserve doesn't count on the pools" refused_for 80
 	umacct reserve off >/dev/null

@@ -18,7 +18,7 @@ needs_kernel_alloc
 # a grace period before it is free. Each shape is repeated until it takes at least
 # 8 MiB, so this is 3 % of the least of them; the typical difference is 30 KiB.
 TOLERANCE=$((256 * KIB))
-PATIENCE=10
+PATIENCE=30
 
 power_of_two() { # PAGES
 	awk -v n="$1" 'BEGIN { for (p = 1; p < n; p *= 2); print p }'

@@ -23,6 +23,7 @@ start_in leaf holder
 before=$(cgroup_current leaf)
 ask holder alloc 1M 16
 is "what is allocated from the first memory cgroup on is charged" "$(account leaf charged)" $((16 * MIB))
-within "what is allocated from the first memory cgroup on is in memory.current" "$(cgroup_current_since leaf "$before")" $((16 * MIB)) $MIB
+settles "what is allocated from the first memory cgroup on is in memory.current" $((16 * MIB)) $MIB \
+	cgroup_current_since leaf "$before"
 
 done_testing

@@ -18,7 +18,7 @@ cp "$MODULES/umacct.ko" "$INSTALLED/updates/"
 echo updates/umacct.ko: >"$INSTALLED/modules.dep"
 
 doctor_says() { # TEXT
-	umacct doctor | grep -A 2 ' signature: ' | tr '\n' ' ' >"$TEST_DIR/said"
+	umacct doctor -v | grep -A 2 ' signature: ' | tr '\n' ' ' >"$TEST_DIR/said"
 	grep -q "$1" "$TEST_DIR/said" || { diag "$(cat "$TEST_DIR/said")" && return 1; }
 }
 

@@ -27,7 +27,7 @@ kernel_memory_falls_to() {
 
 cgroup_leaf leaf
 charge leaf on
-NOISE=$((512 * KIB))
+NOISE=$((128 * PAGE))
 
 start_in leaf holder
 ask holder open

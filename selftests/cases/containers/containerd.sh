@@ -299,6 +299,7 @@ many_end() { # NAME...
 	done
 }
 many containerd
+without_daemon containerd
 
 check "the setup of containerd is undone" umacct setup containerd --undo
 check "containerd's settings are what they were, byte by byte" cmp "$TEST_DIR/config.toml" $SETTINGS

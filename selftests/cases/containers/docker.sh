@@ -33,7 +33,7 @@ check "a container whose limit can't be understood does not start" \
 	fails run_docker wrong --env NVIDIA_GPU_MEMORY_LIMIT=much
 check "Docker says why the container doesn't start" grep -q 'NVIDIA_GPU_MEMORY_LIMIT=much' "$OUT.wrong"
 second_runtime
-printf '[containers]\nfrom-memory-limit = true\n' >"$WORLD/etc/umacct.toml"
+printf '[containers]\nfrom_memory_limit = true\n' >"$WORLD/etc/umacct.toml"
 check "a container with --memory alone runs" run_docker memory --memory "${LIMIT}m"
 check "a container with --memory alone gets no more" is_limited memory
 rm "$WORLD/etc/umacct.toml"

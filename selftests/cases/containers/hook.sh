@@ -52,7 +52,7 @@ is_one_line() {
 }
 
 
-# As umacct's JSON has it: a column of debugfs has no word for it.
+# As umacct's JSON has it: nltest has no word for it.
 told() { # KEY
 	umacct show --json "$(cgroup_path box)" | json_field "$1"
 }
@@ -145,7 +145,7 @@ check "umacctd reads its policy again, without the rule" reload
 is "what a container asked for outlives the rule" "$(told hard) $(told view)" "$((10 * MIB)) false"
 check "the cgroup is made anew after the rule is gone" anew
 is "a container that asks for nothing has no limit when the rule is gone" "$(told hard)" null
-check "the file that hooks lock is root's alone, so that no other can have a hook wait" [ "$(stat -c %a /run/umacctd/contracts)" = 600 ]
+check "the file that hooks lock is root's alone, so that no other can have a hook wait" [ "$(stat -c %a /run/umacctd/orders)" = 600 ]
 kill "$daemon"
 gone "$daemon"
 
@@ -184,12 +184,90 @@ check "a state without end is refused" refuses "too large"
 write_state "$box"
 is "nothing of what was refused was set" "$(told hard)" null
 
+# --- whose a container is --------------------------------------------------------------------
+
+ID=$(printf '%063d' 0)a
+
+# starts CGROUP BUNDLE [JSON]: whether the hook lets a container of that id start there. JSON is in its
+# configuration.
+starts() {
+	cgroup_leaf "$1"
+	cgroup_add "$1" "$box"
+	mkdir -p "$2"
+	starts_json=${3-}
+	echo "${starts_json:-null}" | sed 's/^null$/{}/' >"$2/config.json"
+	printf '{"ociVersion": "1.0.2", "id": "%s", "status": "creating", "pid": %s, "bundle": "%s"}' \
+		"$ID" "$box" "$2" >"$TEST_DIR/state"
+	hook
+}
+hard_of() { # CGROUP
+	umacct show --json "$(cgroup_path "$1")" | json_field hard
+}
+named() { # CGROUP: the runtime and the name that "umacct" has for it
+	echo "$(target "$(cgroup_path "$1")" runtime) $(target "$(cgroup_path "$1")" name)"
+}
+
+policy <<-END
+	[[rule]]
+	name = "big"
+	container = "vllm"
+	hard = "20M"
+END
+storage=$TEST_DIR/storage/overlay-containers
+mkdir -p "$storage" "$TEST_DIR/docker/containers/$ID"
+echo "[{\"id\":\"$ID\",\"names\":[\"vllm\"]}]" >"$storage/containers.json"
+cgroup_make vllm.service
+check "a container of a Quadlet, in a storage of its own, starts" \
+	starts "vllm.service/libpod-payload-$ID" "$storage/$ID/userdata"
+is "a container of a Quadlet has the limit of the rule for its name" \
+	"$(hard_of "vllm.service/libpod-payload-$ID")" $((20 * MIB))
+is "umacct knows the container of a Quadlet by its name" "$(named "vllm.service/libpod-payload-$ID")" "podman vllm"
+
+docker_has() { # LABELS
+	printf '{"ID":"%s","Name":"/vllm","Config":{"Image":"vllm","Labels":{%s}}}' "$ID" "$1" \
+		>"$TEST_DIR/docker/containers/$ID/config.v2.json"
+}
+mounts="{\"mounts\": [{\"destination\": \"/etc/hostname\", \"source\": \"$TEST_DIR/docker/containers/$ID/hostname\"}]}"
+cgroup_make batch
+docker_has ''
+check "a container below a --cgroup-parent, in another data-root, starts" \
+	starts "batch/$ID" "$TEST_DIR/moby/$ID" "$mounts"
+is "a container below a --cgroup-parent has the limit of the rule for its name" "$(hard_of "batch/$ID")" $((20 * MIB))
+is "umacct knows the container below a --cgroup-parent by its name" "$(named "batch/$ID")" "docker vllm"
+docker_has "\"x\":\"$(head -c $((9 * MIB)) /dev/zero | tr '\0' l)\""
+cgroup_make labelled
+check "a container with a label of 9 MiB starts" starts "labelled/$ID" "$TEST_DIR/moby/$ID" "$mounts"
+is "a container with a label of 9 MiB has the limit of the rule for its name" "$(hard_of "labelled/$ID")" $((20 * MIB))
+
+rm -r "$TEST_DIR/docker"
+cgroup_make docker
+check "a container whose name can't be found does not start" \
+	fails starts "docker/$ID" "$TEST_DIR/moby/$ID" "$mounts"
+check "that a container's name can't be found is said in one line" is_one_line
+check "the rule that needs the name is named" grep -q 'big, .*its name cannot be found' "$ERR"
+is "nothing is set on a container whose name can't be found" "$(hard_of "docker/$ID")" null
+rm /etc/umacct.toml
+check "a container whose name can't be found starts where no rule needs it" \
+	starts "docker/$ID" "$TEST_DIR/moby/$ID" "$mounts"
+cgroup_add box "$box"
+annotations hard 1m
+write_state "$box"
+
 # A runtime that a user runs.
 as_user() {
 	runas "$UNPRIVILEGED" "$HOOK" <"$TEST_DIR/state" 2>"$ERR"
 }
 check "who isn't root can set nothing through the hook" fails as_user
 check "who isn't root is told that a rule could" grep -q "a rule in /etc/umacct.toml" "$ERR"
+policy <<-END
+	[[rule]]
+	container = "vllm"
+	hard = "20M"
+END
+bundle '{}'
+check "a container of a user's runtime, whose name the hook can't keep, starts" as_user
+annotations hard 1m
+rm /etc/umacct.toml
 
 # What it costs, with the shell that runs it.
 instructions() {
@@ -228,7 +306,7 @@ check "without the module a container that asks for a limit is refused" refuses 
 check "the refusal without the module says what to do" grep -q modprobe "$ERR"
 policy <<-END
 	[containers]
-	without-module = "start"
+	without_module = "start"
 END
 check "without the module a container starts where the policy has it so" hook
 check "that a container starts without its limits is said in one line" is_one_line

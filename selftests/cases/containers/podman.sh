@@ -57,13 +57,13 @@ cat >"$WORLD/etc/umacct.toml" <<-END
 	cgroup = "$(cgroup_path '**')"
 	hard = "${LIMIT}M"
 	[containers]
-	from-memory-limit = true
+	from_memory_limit = true
 END
 check "podman runs a container that a rule is for" run_podman p3
 check "the rule's limit is the podman container's" is_limited p3
 check "podman runs a container that asks for more than the rule" run_podman p4 --annotation org.umacct.hard=max
 check "a podman container that asks for more has the rule's limit" is_limited p4
-printf '[containers]\nfrom-memory-limit = true\n' >"$WORLD/etc/umacct.toml"
+printf '[containers]\nfrom_memory_limit = true\n' >"$WORLD/etc/umacct.toml"
 check "podman runs a container with a memory limit alone" run_podman p5 --memory "${LIMIT}m"
 check "a memory limit alone is the podman container's hard limit" is_limited p5
 rm "$WORLD/etc/umacct.toml"
@@ -110,6 +110,7 @@ many_end() { # NAME...
 	rm -f "$WORLD"/tmp/m*.x.id
 }
 many podman
+without_daemon podman
 
 check "the setup of podman is undone" umacct setup podman --undo
 is "nothing is left of the setup of podman" "$(ls -d /etc/containers /etc/cdi 2>/dev/null)" ""

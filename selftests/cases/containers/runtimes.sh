@@ -117,16 +117,20 @@ check "no account of runc's and crun's containers is left" eventually accounts_a
 many_run() { # NAME
 	inside=$MANY/
 	bundle "$1" "$(hard $LIMIT)" "$(hooks_json)" "$FILL"
-	run_bundle runc "$1"
+	run_bundle "$runtime" "$1"
 }
 many_cgroup() { # NAME
 	echo "$1"
 }
 many_end() { # NAME...
 	for many_name; do
-		in_world runc delete --force "$many_name" 2>/dev/null
+		in_world "$runtime" delete --force "$many_name" 2>/dev/null
 	done
 }
+runtime=runc
 many runc
+for runtime in runc crun; do
+	without_daemon $runtime
+done
 
 done_testing

@@ -116,7 +116,7 @@ so_much_and_no_more() {
 	given=$(($1 - before))
 	# And what others of the machine gave back meanwhile.
 	check "what was given back is what the headroom lacked, and a twentieth" \
-		[ $given -le $((missing + missing / 20 + 16 * MIB)) ]
+		[ $given -le $((missing + missing / 20 + 64 * MIB)) ]
 	diag "$((missing / MIB)) MiB were missing, $((given / MIB)) MiB were given back"
 	read_file $((TOTAL / MIB / 4))
 	check "the headroom is kept while more is read" at_last kept
@@ -226,7 +226,7 @@ kill -TERM "$daemon"
 check "umacctd ends when it is asked to" gone "$daemon"
 diag "$(tail -n "$([ "$BARS" ] && echo 40 || echo 5)" "$LOG")"
 umacct headroom off >/dev/null
-rm -f /run/umacct.toml.d/headroom.toml
+rm -f /run/umacct.toml.d/machine.toml
 exec 5<&-
 losetup -d $LOOP
 

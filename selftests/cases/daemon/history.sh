@@ -105,6 +105,8 @@ check "the cgroup of umacctd is out of memory, again and again" eventually enoug
 check "umacctd outlives that its cgroup is out of memory" kill -0 $daemon
 gap=$(longest_gap "$since")
 within "umacctd misses no second while its cgroup is out of memory" "$gap" 1 1
+check "the history has what the kernel killed, and at whose memory.max" eventually sh -c \
+	"umacct history --json --since @$since | tr '{' '\n' | grep killed_at_limit | grep -q '$(cgroup_path crowded)'"
 diag "$(killed) were killed in $(($(date +%s) - since)) s; the longest time between two samples is $gap s"
 kill $crowding
 wait $crowding 2>/dev/null

@@ -60,11 +60,7 @@ appears_in() { # NAME MIB
 	appears_from=$(now_ms)
 	cgroup_leaf "$1"
 	while :; do
-		while read -r appears_line; do
-			case $appears_line in
-			*" $appears_path "*" $(($2 * MIB)) "*) break 2 ;;
-			esac
-		done <"$DEBUGFS/accounts"
+		! nltest accounts | grep -q " $appears_path .* $(($2 * MIB)) " || break
 		[ $(($(now_ms) - appears_from)) -lt 5000 ] || break
 	done
 	echo $(($(now_ms) - appears_from))
@@ -148,7 +144,7 @@ rm $names/containers.json
 policy 5M
 check "a policy is read again" reload 'was read again'
 check "a policy that is read again takes effect" has_limit before $((5 * MIB))
-check "the daemon says what a policy that is read again changed" grep -q "/before: hard 4.00 MiB -> 5.00 MiB (all, " "$LOG"
+check "the daemon says what a policy that is read again changed" grep -q "/before: hard 4.00 MiB -> 5.00 MiB (by rule \"all\", " "$LOG"
 check "the daemon says nothing of what a policy that is read again left" fails grep -q "/special:" "$LOG"
 printf '[[rule]]\ncgroup = "%s"\nhard = "1M"\n' "$(cgroup_path before)" >>/etc/umacct.toml
 echo 'hrad = "1M"' >>/etc/umacct.toml
@@ -172,15 +168,26 @@ cgroup_remove "$(cgroup_path tenant)"
 policy 5M
 check "a policy as before is read again" reload 'was read again'
 
+: >/etc/umacct.toml
+check "a policy of no bytes, which had some, is refused" reload 'it is empty, and was not'
+check "a policy of no bytes changes nothing" has_limit before $((5 * MIB))
+check "config check refuses a policy of no bytes" fails umacct config check
+ln -sf /nowhere/umacct.toml /etc/umacct.toml
+check "a policy that is a link to what is not mounted is refused" reload 'cannot read it'
+check "a policy that is a link to what is not mounted changes nothing" has_limit before $((5 * MIB))
+rm /etc/umacct.toml
+policy 5M
+check "a policy that is there again is read" reload 'was read again'
+
 kill -KILL "$daemon"
 gone "$daemon"
 check "when the daemon is killed, its limits stay" has_limit before $((5 * MIB))
-limit before --hard 3M
+cgroup_leaf by_last_good
 echo 'hrad = "1M"' >>/etc/umacct.toml
 : >"$LOG"
 check "the daemon starts with a policy that is wrong" daemon_start
 check "the daemon says at its start what is wrong with its policy" grep -q '/etc/umacct.toml:19:1: ' "$LOG"
-check "the last good policy is in force" eventually has_limit before $((5 * MIB))
+check "the last good policy is in force" eventually has_limit by_last_good $((5 * MIB))
 policy 5M
 kill -KILL "$daemon"
 gone "$daemon"
@@ -189,7 +196,28 @@ cgroup_leaf while_away
 : >"$LOG"
 check "the daemon starts again after it was killed" daemon_start
 check "what appeared while there was no daemon has its limit" has_limit while_away $((5 * MIB))
-check "what a person changed while there was no daemon is as the policy says" has_limit after $((5 * MIB))
+check "what a person set while there was no daemon stays" has_limit after $((3 * MIB))
+shows() { # NAME TEXT
+	umacct show "$(cgroup_path "$1")" | grep -q "$2"
+}
+check "show says that a person set it, and what the rule says" \
+	shows after 'by a person at .*; rule "all", /etc/umacct.toml:14, says 5.00 MiB'
+umacct headroom 1M >/dev/null
+check "a setting of the machine has the daemon read its policy" eventually grep -q 'was read again' "$LOG"
+check "a person's limit outlives that the policy is read again" has_limit after $((3 * MIB))
+umacct headroom default >/dev/null
+check "a person takes a limit back" limit after --hard -
+check "a limit that is taken back is the rule's again" has_limit after $((5 * MIB))
+check "show says which rule it is" shows after 'by rule "all", /etc/umacct.toml:14'
+check "a person makes a rule for a cgroup that is not there" \
+	umacct limit "$(cgroup_path later)" --hard 2M --permanent
+check "the daemon reads the rule that a person made" eventually [ -e \
+	/var/lib/umacctd/policy/0000-00-umacct-set.toml ]
+cgroup_leaf later
+check "the rule that a person made holds" eventually has_limit later $((2 * MIB))
+rm /etc/umacct.toml.d/00-umacct-set.toml
+: >"$LOG"
+check "without that rule the policy is read again" reload 'was read again'
 check "what is as it should be is left alone when the daemon starts" fails grep -q "/before:" "$LOG"
 
 kill -KILL "$daemon"
@@ -206,10 +234,11 @@ check "the rules are there again" reload 'was read again'
 
 # The module goes, and all limits with it; and comes again.
 : >"$LOG"
-rmmod umacct
+eventually rmmod umacct
 check "the daemon says that the module goes" eventually grep -q 'was unloaded' "$LOG"
 load umacct
 check "when the module comes, all has its limits" eventually has_limit before $((5 * MIB))
+check "when the module comes, a person's limit is there again" has_limit after $((3 * MIB))
 
 kill -TERM "$daemon"
 check "the daemon ends when it is asked to" gone "$daemon"

@@ -132,6 +132,10 @@ cat >/etc/umacct.toml <<-END
 	[[rule]]
 	unit = "first-*"
 	hard = "$(with_metadata $((2 * MIB)) 2 1)"
+
+	[[rule]]
+	unit = "bounded"
+	total = "64M"
 END
 mkdir -p /run/systemd/system-generators /run/systemd/system
 ln -s /usr/lib/systemd/system-generators/umacct-generator /run/systemd/system-generators/
@@ -147,6 +151,8 @@ for unit in early first-job; do
 done
 printf '[Service]\nType=oneshot\nExecStart=touch %s/started\n' "$TEST_DIR" \
 	>/run/systemd/system/first-mark.service
+printf '[Service]\nExecStart=%s/rmtool -f %s/bounded\n' "$SELFTESTS_BIN" "$TEST_DIR" \
+	>/run/systemd/system/bounded.service
 chmod 1777 "$TEST_DIR"
 check "a policy is there without a daemon" systemctl daemon-reload
 # Both of its programs, one after the other.
@@ -157,6 +163,26 @@ first_answers() { # UNIT COUNT
 check "a service's limit holds for its first program" first_answers early 4
 check "a service's limit holds when it is started again" first_answers early 4
 check "a service's limit by a pattern holds for its first program" first_answers first-job 2
+
+# All of its memory, which systemd bounds.
+max_of_bounded() {
+	cat "$CGROUPS/system.slice/bounded.service/memory.max"
+}
+fifos bounded
+check "a service starts under a total" systemctl start bounded
+is "systemd sets the total of a rule" "$(max_of_bounded)" $((64 * MIB))
+ask bounded touch 16M
+ask bounded fill 1M
+within "the total bounds the driver's memory beside the program's" "$(reply_field count)" 46 3
+is "a service is refused at its total, and not killed" "$(systemctl is-active bounded)" active
+sed -i 's/64M/96M/' /etc/umacct.toml
+check "systemd reads another total" systemctl daemon-reload
+is "another total holds for a service that runs" "$(max_of_bounded)" $((96 * MIB))
+check "a person has systemd set another limit" systemctl set-property --runtime bounded.service MemoryMax=80M
+systemctl daemon-reload
+is "what a person had systemd set goes before the total" "$(max_of_bounded)" $((80 * MIB))
+systemctl kill -s KILL bounded.service
+
 echo '[[' >/etc/umacct.toml
 systemctl start first-mark
 check "a service whose limit can't be set runs all the same" [ -e "$TEST_DIR/started" ]
@@ -187,7 +213,7 @@ obtainable_mib() {
 	echo $(($(available) / MIB))
 }
 # Not after 30 seconds, for which nobody waits here.
-sed 's,/usr/local,/usr,; s/^WatchdogSec=.*/WatchdogSec=5/' /usr/lib/systemd/system/umacctd.service \
+sed 's,/usr/local,/usr,; s/^WatchdogSec=.*/WatchdogSec=15/' /usr/lib/systemd/system/umacctd.service \
 	>/run/systemd/system/umacctd.service
 systemctl daemon-reload
 printf '[[rule]]\nname = "keep"\nunit = "kept"\nhard = "4M"\n' >/etc/umacct.toml

@@ -24,7 +24,7 @@ echo 0 >$EVENTS/enable
 is "all five removals were traced" \
 	"$(grep -c "cgroup_rmdir:.*$TEST_CGROUP/going" /sys/kernel/tracing/trace)" 5
 check "a trace of cgroups has who came and went" grep -q cgroup_notify_populated /sys/kernel/tracing/trace
-is "none of the removed cgroups has an account" "$(grep -c "$TEST_CGROUP/going" "$DEBUGFS/accounts")" 0
+is "none of the removed cgroups has an account" "$(nltest accounts | grep -c "$TEST_CGROUP/going")" 0
 check "the next cgroup's removal is seen as well" sh -c "mkdir $(cgroup_dir last) && rmdir $(cgroup_dir last)"
 is "the kernel has nothing to complain of" "$(kernel_complaints)" "$complaints"
 

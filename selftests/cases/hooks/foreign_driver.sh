@@ -123,6 +123,7 @@ altered_driver symbol _
 check "a driver without $MASK loads" insmod "$TEST_DIR/nvidia.ko"
 is "a driver without $MASK is followed" "$(status_field driver_state)" hooked
 start_in leaf holder
+holder_pid=$pid
 start_in other other
 check "who can't be charged is refused for want of $MASK" fails ask holder alloc 1M
 diag "$reply"
@@ -132,6 +133,8 @@ is "who isn't to be charged is counted without $MASK" "$(system_memory other)" $
 for name in holder other; do
 	tell $name exit
 done
+gone "$holder_pid"
+gone "$pid"
 settles "nothing is left with a driver without $MASK" 0 0 status_field system
 rmmod nvidia
 charge leaf inherit

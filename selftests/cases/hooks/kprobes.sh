@@ -56,9 +56,10 @@ if uses_ftrace; then
 	is "umacct says that it follows nothing beside another's direct call" "$(status_field driver_state)" broken
 	check "umacct says that another direct call holds the function" sh -c 'umacct --json | grep -q "held by another direct call"'
 	ask other kernel undirect
-	rmmod umacct
-	load umacct
-	is "when the other's direct call is gone umacct follows the driver" "$(status_field driver_state)" hooked
+	is "without a new setting umacct still follows nothing" "$(status_field driver_state)" broken
+	umacct reserve off
+	check "when the other's direct call is gone umacct follows the driver from the next setting on" \
+		eventually status_is driver_state hooked
 	still_counts
 
 	# What the kernel can't unhook it goes on calling: umacct doesn't go before it can.

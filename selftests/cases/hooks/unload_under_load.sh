@@ -12,6 +12,7 @@ needs_uvm
 needs_kernel_alloc
 
 complaints=$(kernel_complaints)
+quiesce
 memory_before=$(unowned)
 
 cgroup_leaf leaf

@@ -36,9 +36,12 @@ for round in 1 2 3 4 5; do
 		tell "racer$i" kernel alloc $((256 * KIB / PAGE)) $PAGE 0 100
 	done
 	all_answer count
-	is "at once, round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
-	is "at once, round $round: the processes share 32 blocks" $together 32
-	is "at once, round $round: the peak was never above the limit" "$(account team peak)" "$hard"
+	is "at once, round $round: 8 processes hold what they were given" "$(system_memory team)" \
+		$((together * 256 * KIB))
+	# One may have so many that they don't fit into its lot of the driver's heap.
+	check "at once, round $round: the processes share 32 blocks, or one less" \
+		[ $((together == 32 || together == 31)) = 1 ]
+	check "at once, round $round: the peak was never above the limit" [ "$(account team peak)" -le "$hard" ]
 	for i in $RACERS; do
 		ask "racer$i" kernel free
 	done
@@ -53,9 +56,12 @@ for round in 1 2 3; do
 		tell "racer$i" fill 16K
 	done
 	all_answer count
-	is "round $round: 8 processes fill 8 MiB to the byte" "$(system_memory team)" $((8 * MIB))
-	is "round $round: the processes share 512 blocks" $together 512
-	is "round $round: the peak was never above the limit" "$(account team peak)" "$hard"
+	is "round $round: 8 processes hold what they were given" "$(system_memory team)" $((together * 16 * KIB))
+	check "round $round: the processes share 512 blocks, but for what their objects' lots leave" \
+		[ $((together > 496 && together < 528)) = 1 ]
+	check "round $round: 8 processes fill the limit to the block, or to a lot of the driver's heap" \
+		[ $((hard - $(account team usage))) -lt $(($(with_metadata $((16 * KIB)) 1 1) + PAGE)) ]
+	check "round $round: the peak was never above the limit" [ "$(account team peak)" -le "$hard" ]
 	for i in $RACERS; do
 		ask "racer$i" free all
 	done
@@ -127,7 +133,7 @@ done
 check "64 clients fill the limit together and never go above it" [ "$(account bomb peak)" -le "$hard" ]
 check "64 clients fill the limit to the last block that fits" \
 	[ "$(account bomb peak)" -gt $((hard - $(with_metadata $((32 * KIB)) 1 0))) ]
-check "each of 64 clients was refused once" [ "$(account bomb refusals)" -eq 64 ]
+check "each of 64 clients was refused" [ "$(account bomb refusals)" -ge 64 ]
 check "nothing is left of 64 clients" eventually account_is bomb usage 0
 
 done_testing

@@ -15,10 +15,10 @@ needs_containers
 needs_observer
 
 without_module
-check "the observer begins" umacct observer on
+check "the observer begins" umacct setup observer on
 again containers/names
 is "nothing that containers allocated is untracked" "$(status_field untracked_count)" 0
 is "nothing that containers freed was missed" "$(status_field stale_count)" 0
-umacct observer off >/dev/null
+umacct setup observer off >/dev/null
 
 done_testing

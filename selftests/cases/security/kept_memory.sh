@@ -38,6 +38,24 @@ objects_since() { # EARLIER
 	echo $(($(objects) - $1))
 }
 
+# What other cases take for what the drivers keep of a client's pages.
+cgroup_leaf sized
+start_in sized sized rmtool
+ask sized alloc "$PAGE"
+before=$(slab)
+ask sized alloc 4M 32
+kept=$(slab_since "$before")
+# The pages' and objects' part; the heap's of a client is counted in lots, by its largest sizes.
+least=$(($(with_metadata $((128 * MIB)) 32 0) - 128 * MIB))
+most=$(($(with_metadata $((128 * MIB)) 32 1) - 128 * MIB))
+diag "of 32 blocks of 4 MiB $kept bytes are kept; cases count with $least, and $most with the client's heap"
+check "no less is kept of 32 blocks of 4 MiB than cases count with, by the slab allocator" \
+	[ "$kept" -ge $((least - least / 8)) ]
+check "no more is kept of 32 blocks of 4 MiB than cases count with, by the slab allocator" \
+	[ "$kept" -le $((most + most / 8)) ]
+tell sized exit
+gone "$pid"
+
 # Nobody allocates afterwards, so nobody clears up for him.
 cgroup_leaf tenant
 start_in tenant many

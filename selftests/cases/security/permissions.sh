@@ -72,24 +72,6 @@ is "no setting has changed for CAP_DAC_READ_SEARCH" "$(settings)" "$before"
 check "the reserve has not changed for CAP_DAC_READ_SEARCH" status_is reserve 0
 as_reader timeout 20 umacct watch >/dev/null 2>"$TEST_DIR/err"
 is "CAP_DAC_READ_SEARCH is not enough to listen to what happens to others" "$?" 4
-# What a tenant chose looks like no other column and no other line of debugfs.
-odd=$(printf 'a b\033c')
-program=$(printf 'r\nm x')
-cp "$(command -v rmtool)" "$TEST_DIR/$program"
-cgroup_leaf "$odd"
-start_in "$odd" odd "$TEST_DIR/$program"
-ask odd open
-ask odd alloc 1M 1
-check "a cgroup's name is escaped in debugfs" grep -q '/a\\040b\\033c ' "$DEBUGFS/accounts"
-check "a program's name is escaped in debugfs" grep -q ' r\\012m\\040x$' "$DEBUGFS/clients"
-for file in accounts clients; do
-	check "each line of $file has the words of the first" awk '
-	NR == 1 { words = NF }
-	NF != words { wrong = 1 }
-	END { exit wrong }' "$DEBUGFS/$file"
-done
-tell odd exit
-
 # How often the driver allocates tells what the neighbours do.
 calls() {
 	tr '{' '\n' | grep '"nvidia:nv_alloc_pages"' | json_field calls

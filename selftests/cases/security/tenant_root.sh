@@ -67,7 +67,7 @@ reads() {
 	for type in debugfs tracefs; do
 		check_refused "$who can't mount $type" mount -t $type none /tmp
 	done
-	check_refused "$who can't read debugfs" cat /mnt/kernel/debug/umacct/accounts
+	check_refused "$who can't read debugfs" cat /mnt/kernel/debug/umacct/status
 	is "$who gets no more by raw messages" \
 		"$(inside nltest deny "$(cgroup_id container/own)" | grep '^not ok')" ""
 	tell own exit
@@ -103,7 +103,7 @@ lifts() {
 		check_refused "$who doesn't charge $target another way" umacct charge off "$target"
 	done
 	check_refused "$who has no reserve and no reclaim" \
-		sh -c 'umacct reserve 1G || umacct reclaim'
+		sh -c 'umacct reserve 1G || umacct preflight --fix'
 	# shellcheck disable=SC2016 # the inner shell expands it
 	check_refused "$who can't write the module's parameters" sh -c '
 		for file in /sys/module/umacct/parameters/*; do

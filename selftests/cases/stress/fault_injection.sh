@@ -153,8 +153,6 @@ ask holder alloc 64K 8
 walk_query umacct ls
 walk_query umacct ps
 walk_query umacct show "$target"
-walk_query cat "$DEBUGFS/accounts"
-walk_query cat "$DEBUGFS/clients"
 
 # --- the driver allocates, for a process and a cgroup that umacct doesn't know yet
 

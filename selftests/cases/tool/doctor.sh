@@ -34,15 +34,23 @@ is "on a healthy machine the memory controller is delegated" "$(check_field 'mem
 is "on a healthy machine the driver is accounted" "$(check_field driver state)" ok
 check "the doctor has the driver's version" grep -q "\"text\":\"$(cat /sys/module/nvidia/version)" "$TEST_DIR/doctor"
 is "each hook has a line of the doctor's" "$(hook_lines)" "$(umacct --json | grep -o '"symbol":' | wc -l)"
-is "the doctor warns of the blind spot" "$(check_field 'blind spot' state)" warn
-umacct charge on
-doctor
-is "the blind spot is gone where charging is the default" "$(check_field 'blind spot' state)" ok
-umacct charge off
+is "the doctor does not warn of the blind spot alone" "$(check_field 'blind spot' state)" ok
+is "the doctor's first line is of the machine's memory" "$(umacct doctor | head -n 1 | cut -c 1-14)" "ok    memory: "
 umacct doctor >"$TEST_DIR/text"
 is "the doctor's text ends with the result" "$(tail -n 1 "$TEST_DIR/text" | cut -d: -f1)" healthy
-is "the doctor's text has a line for each check" "$(grep -cE '^(ok  |warn|fail)  ' "$TEST_DIR/text")" \
+check "the doctor's text of a healthy machine fits on a screen of 24 lines" [ "$(wc -l <"$TEST_DIR/text")" -lt 24 ]
+is "with -v the doctor's text has a line for each check" "$(umacct doctor -v | grep -cE '^(ok  |warn|fail)  ')" \
 	"$(grep -o '"check":' "$TEST_DIR/doctor" | wc -l)"
+
+cgroup_leaf contained
+echo $((16 * MIB)) >"$CGROUPS$TEST_CGROUP/contained/memory.max"
+start_in contained holder
+ask holder alloc 4M 8
+doctor
+is "the doctor warns of a memory.max that does not hold" "$(check_field memory.max state)" warn
+check "the doctor names the cgroup whose memory.max does not hold" grep -q \
+	"memory.max of $TEST_CGROUP/contained does not hold" "$TEST_DIR/doctor"
+tell holder exit
 
 echo 0 >/sys/kernel/debug/kprobes/enabled
 doctor

@@ -25,12 +25,12 @@ plain() { # [ARGUMENT]...
 }
 
 with_umacct() { # COMMAND...
-	umacct nvml -- "$@"
+	umacct run --nvml -- "$@"
 }
 
 answered() { # [CGROUP]
 	if [ "${1-}" ]; then
-		in_cgroup "$1" umacct nvml -- python3 "$SELFTESTS/programs/nvml.py"
+		in_cgroup "$1" umacct run --nvml -- python3 "$SELFTESTS/programs/nvml.py"
 	else
 		with_umacct python3 "$SELFTESTS/programs/nvml.py"
 	fi
@@ -79,7 +79,7 @@ diag "$(cat "$TEST_DIR/err")"
 chown -R $UNPRIVILEGED "$(cgroup_dir held/inner)"
 is "a tenant gets its own processes from NVML alone" \
 	"$(in_cgroup held/inner runas $UNPRIVILEGED sh -c "XDG_RUNTIME_DIR=\$(mktemp -d) \
-		umacct nvml python3 $SELFTESTS/programs/nvml.py" | processes)" "$one $HELD"
+		umacct run --nvml python3 $SELFTESTS/programs/nvml.py" | processes)" "$one $HELD"
 
 # A process that is the first of its pid namespace.
 mkfifo -m 666 "$TEST_DIR/three.in" "$TEST_DIR/three.out"
@@ -88,9 +88,21 @@ holders="$holders $!"
 ask three alloc 1M 8
 inner=$(cat "/proc/$!/task/$!/children")
 holders="$holders $inner"
-is "pids from NVML are those of the caller's namespace" \
-	"$(nsenter --pid="/proc/${inner%% *}/ns/pid" env LD_LIBRARY_PATH=/run/umacct/nvml \
-		python3 "$SELFTESTS/programs/nvml.py" | processes)" "1 $HELD_BY_THREE"
+inside() {
+	nsenter --pid="/proc/${inner%% *}/ns/pid" env LD_LIBRARY_PATH=/run/umacct/nvml \
+		python3 "$SELFTESTS/programs/nvml.py"
+}
+is "pids from NVML are those of the caller's namespace" "$(inside | processes)" "1 $HELD_BY_THREE"
+
+# PyTorch asks NVML while it makes its out-of-memory error, and makes another one if that fails.
+limit other --hard $((HELD_BY_TWO + HELD_BY_THREE + MIB)) >/dev/null
+ask three alloc 4M
+is "a program in a container is refused" "$(reply_field status)" $NO_MEMORY
+inside >"$TEST_DIR/answered"
+is "after a refusal NVML has the program's own pid and bytes" "$(processes <"$TEST_DIR/answered")" \
+	"1 $HELD_BY_THREE"
+check "after a refusal NVML has the memory" grep -qE '^memory [0-9]+ [0-9]+ [0-9]+$' "$TEST_DIR/answered"
+limit other --hard max >/dev/null
 tell three exit
 
 # --- memory ------------------------------------------------------------------
@@ -116,14 +128,14 @@ for view in on off; do
 	within "view $view: within a limit, used is what is held, to the page" \
 		"$(answered held/inner | memory 3)" "$HELD" $PAGE
 done
-is "within a limit gpustat says the same as pynvml" "$(in_cgroup held/inner umacct nvml gpustat --json 2>/dev/null |
+is "within a limit gpustat says the same as pynvml" "$(in_cgroup held/inner umacct run --nvml gpustat --json 2>/dev/null |
 	plain gpustat | grep memory)" "memory $LIMIT $((64 * MIB))"
 
 # --- a screen ----------------------------------------------------------------
 
 cat >"$TEST_DIR/show" <<-END
 	echo \$\$ >$(cgroup_dir held/inner)/cgroup.procs
-	HOME=$TEST_DIR TERM=screen exec umacct nvml nvtop
+	HOME=$TEST_DIR TERM=screen exec umacct run --nvml nvtop
 END
 tm() {
 	tmux -u -L "umacct.$$" -f /dev/null "$@"

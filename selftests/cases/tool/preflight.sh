@@ -90,7 +90,7 @@ check "preflight names the largest process of who holds the most" \
 	grep -q "^  pid $(umacct ps --no-header -o pid "$(cgroup_path leaf)" | tr -d ' ') (rmtool) of root" \
 	"$TEST_DIR/told"
 check "preflight names a file in memory that nobody maps" \
-	grep -q "^  $TEST_DIR/psm_1, 64.00 MiB, mapped by nobody" "$TEST_DIR/told"
+	grep -q "^  $TEST_DIR/psm_1, 64.00 MiB, not mapped" "$TEST_DIR/told"
 exec 6<"$TEST_DIR/psm_1"
 rm "$TEST_DIR/psm_1"
 umacct preflight 1700M >"$TEST_DIR/told"
@@ -140,18 +140,19 @@ waited() {
 echo 1 >/proc/sys/vm/drop_caches
 preflight 64M
 most=$((($(answered free) - 96 * MIB) / MIB))
-read -r up _ </proc/uptime
-preflight 64M
-at_once=$(since "$up")
 least_late=100000
-for _ in 1 2 3; do
+for _ in 1 2 3 4 5 6; do
+	read -r up _ </proc/uptime
+	preflight 64M
+	at_once=$(since "$up")
 	waited
-	[ "$late" -ge "$least_late" ] || least_late=$late
+	[ $((late - at_once)) -ge "$least_late" ] || least_late=$((late - at_once))
+	[ "$least_late" -gt 100 ] || break
 done
 is "who waits for memory has it when a client has given it back" \
 	"$(answered answer) $code" "yes 0"
-check "who waits has it within 100 ms of what an answer takes at once, ${at_once} ms, in the best of three times" \
-	[ "$least_late" -le $((at_once + 100)) ]
+check "who waits has it within 100 ms of what an answer takes at once, in the best of six times" \
+	[ "$least_late" -le 100 ]
 before=$(now_ms)
 preflight 1900M --wait 1s
 is "preflight --wait says no when what is waited for does not come" "$answer $code" "no 8"
@@ -198,8 +199,8 @@ within "what is available is without what memory.min protects" \
 killed=$(oom_kills)
 umacct reserve 80M >/dev/null
 ask taker fill 64K
-is "with a reserve of 80 MiB, a fill in small blocks is refused at last" \
-	"$(reply_field status)" $NO_MEMORY
+check "with a reserve of 80 MiB, a fill in small blocks is refused at last" \
+	lacks_memory "$(reply_field status)"
 is "nobody was killed for a fill in small blocks beside a reserve" "$(oom_kills)" "$killed"
 check "a fill in small blocks didn't take the page cache that memory.min protects" [ "$(kept_cache)" -ge 170 ]
 diag "$(($(meminfo MemAvailable) / MIB)) MiB of MemAvailable are left, $(($(meminfo MemFree) / MIB)) free"
@@ -338,7 +339,7 @@ mix() {
 	[ $((had * 100)) -ge $((most * 99)) ] || wrong="$wrong $1"
 	# And then all that is left, in small blocks, to the reserve.
 	ask taker fill 64K
-	[ "$(reply_field status)" = $NO_MEMORY ] || wrong="$wrong $1"
+	lacks_memory "$(reply_field status)" || wrong="$wrong $1"
 	kills=$(($(oom_kills) - kills))
 	[ $kills -eq 0 ] || killed_in="$killed_in $1"
 	diag "$(printf '%5s %5s %6s %6s %7s %10s %6s %-10s %-10s %6s %5s %5s' "$1" "$min" "$cache" \

@@ -21,6 +21,10 @@ field() { # KEY
 	json_field "$1" <"$TEST_DIR/err"
 }
 
+needed() { # KEY
+	sed 's/.*"needed"://' "$TEST_DIR/err" | json_field "$1"
+}
+
 hard=$(with_metadata $((4 * MIB)) 4 1)
 run --hard "$hard" -- rmtool "fill 1M"
 is "the peak of a program that asks for everything under --hard is the limit" "$(field peak)" "$hard"
@@ -38,6 +42,19 @@ is "with --charge what the command takes is to be charged" "$(field charge)" on
 run -- true
 is "without --charge the command is charged as everywhere" "$(field charge)" inherit
 
+# The driver asks last, and is refused; nothing is killed.
+run --total 96M -- rmtool "touch 32M" "fill 2M" "sleep 1"
+check "under --total a program whose driver requests come last is not killed" \
+	[ "$(field exit_code)" -lt 128 ]
+check "under --total the driver is refused" [ "$(field failures)" -gt 0 ]
+within "under --total all memory of a program comes up to it, and no further" "$(needed total)" \
+	$((94 * MIB)) $((3 * MIB))
+needed_alone=$(run -- rmtool "alloc 2M 16" "touch 16M" "sleep 1"; needed total)
+run --total $((needed_alone + 3 * MIB)) -- rmtool "alloc 2M 16" "touch 16M" "sleep 1"
+is "a program goes on under the total that it needed" "$(field exit_code) $(field failures)" "0 0"
+run --total $((needed_alone - 6 * MIB)) -- rmtool "touch 16M" "alloc 2M 16" "sleep 1"
+check "a program is refused under less than the total that it needed" [ "$(field failures)" -gt 0 ]
+
 run -- sh -c 'exit 7'
 is "the command's exit code is run's" $? 7
 is "the report has the command's exit code" "$(field exit_code)" 7
@@ -52,6 +69,17 @@ umacct run --name "run-test-$$" --hard 1M -- sh -c 'echo out; cat; exit 3' \
 is "the command's standard input and output are its own" "$(head -n 1 "$TEST_DIR/out")" out
 is "the command's input comes out to the last byte" "$(tail -n +2 "$TEST_DIR/out" | md5sum)" "$(md5sum <"$SELFTESTS/lib/helpers.sh")"
 check "the summary is for people" grep -q '^umacct: peak 0 B, 0 allocations, 0 refused' "$TEST_DIR/err"
+check "the last line says what the command needed" \
+	grep -q '^umacct: needed .* at most (driver 0 B, programs ' "$TEST_DIR/err"
+
+# The driver's first, which goes again; then both at once; then the program's alone.
+run -- rmtool "alloc 2M 40" "free all" "alloc 2M 32" "touch 64M" "sleep 1" "free all" "touch 8M" "sleep 1"
+within "what a command needed is its most at one moment, not a sum of peaks" "$(needed total)" \
+	$((128 * MIB)) $((4 * MIB))
+within "what a command needed of the driver is what it had at that moment" "$(needed driver)" \
+	$((64 * MIB)) $((2 * MIB))
+within "what a command needed beside the driver is what its programs had" "$(needed programs)" \
+	$((64 * MIB)) $((4 * MIB))
 
 umacct run --name "run-test-$$" -- sh -c 'sleep 100' 2>/dev/null &
 runner=$!

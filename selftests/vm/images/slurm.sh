@@ -7,7 +7,7 @@
 
 # shellcheck source=selftests/vm/images/systemd.sh
 . "$vm/images/systemd.sh"
-image_parts=("$vm/images/systemd.sh" "$clone/packaging/slurm/umacct.c")
+image_parts=("$vm/images/systemd.sh" "$clone/extra/slurm/umacct.c")
 image_packages+=(
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev
 	# the programs' own libraries, and those that these need in turn
@@ -24,7 +24,7 @@ fill_image() { # ROOT TREE TRIPLET
 	configure_systemd "$1/etc"
 	configure_slurm "$1"
 	"${cross}gcc-12" -shared -fPIC -Wall -I "$2/usr/include" -o "$1/usr/lib/$3/slurm-wlm/umacct.so" \
-		"$clone/packaging/slurm/umacct.c"
+		"$clone/extra/slurm/umacct.c"
 }
 
 install_slurm() { # ROOT PLUGINS
